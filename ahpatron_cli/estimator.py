@@ -27,7 +27,7 @@ from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, unit_rows
 from ahpatron_cli.core.tally import MAX_CLASSES
-from ahpatron_cli.data.csv_text import Cells, number
+from ahpatron_cli.data.csv_text import Cells, Texts, number
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH, Preparation, StreamState
 from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
 from ahpatron_cli.data.labels import show
@@ -626,13 +626,14 @@ def _label_array(names: list[str]) -> NDArray[Any]:
     return np.array([name == "True" for name in names] if {*names} == {"True", "False"} else names)
 
 
-def _cells(column: Any) -> Floats | list[str]:
-    """Cells of a DataFrame column as the table readers return them: floats, or a list of text."""
+def _cells(column: Any) -> Floats | Texts:
+    """Cells of a DataFrame column as the table readers return them: floats or text."""
     values = np.asarray(column)
     if values.dtype.kind in "fiu":
         return values.astype(np.float64)
     if values.dtype.kind == "M":
         values = values.astype("datetime64[s]").astype(str)
-    return [
-        "" if cell is None or cell in ("NaT", np.nan) else str(cell) for cell in values.tolist()
-    ]
+    cells = values.tolist()
+    return Texts.of(
+        ["" if cell is None or cell in ("NaT", np.nan) else str(cell) for cell in cells]
+    )

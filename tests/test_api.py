@@ -31,18 +31,15 @@ def signature(function: Any) -> str:
     """Parameters and defaults; without types, whose text depends on the version of Python."""
     if isinstance(function, type) and not inspect.isfunction(function.__init__):
         return "(*args)" if issubclass(function, Exception) else "()"
-    parts, kinds = [], inspect.Parameter
-    for parameter in inspect.signature(function).parameters.values():
-        name, default = parameter.name, parameter.default
-        if name == "self":
-            continue
-        name = {kinds.VAR_POSITIONAL: "*", kinds.VAR_KEYWORD: "**"}.get(parameter.kind, "") + name
-        if parameter.kind is kinds.KEYWORD_ONLY and not any(p.startswith("*") for p in parts):
-            parts.append("*")
-        plain = isinstance(default, int | float | str | tuple | None)
-        given = "" if default is kinds.empty else f"={default!r}" if plain else "=..."
-        parts.append(f"{name}{given}")
-    return f"({', '.join(parts)})"
+    found = inspect.signature(function)
+    plain = [
+        one.replace(annotation=one.empty)
+        if isinstance(one.default, int | float | str | tuple | None) or one.default is one.empty
+        else one.replace(annotation=one.empty, default=...)
+        for one in found.parameters.values()
+        if one.name != "self"
+    ]
+    return str(found.replace(parameters=plain, return_annotation=found.empty))
 
 
 def members(kind: type) -> Iterator[str]:

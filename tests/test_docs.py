@@ -73,18 +73,14 @@ def test_what_a_page_shows_is_what_happens(
 @pytest.mark.parametrize(
     ("shown", "printed", "same"),
     [
-        ("arow  7.20  1,121", "arow  7.21  1,121", True),
         ("43.06 ± 5.21", "43.06 ± 5.20", True),
         ("1.5e-10", "1.6e-10", True),
         ("1,-0.8315457487729289", "1,-0.83154574877293", True),
         ("AMR %  Seconds\n 7.20    0.051\n", "AMR %  Seconds\n 7.20   12.500\n", True),
-        ("read in 0.2 s", "read in 13 s", True),
         ("arow  7.20  1,121", "arow  7.20  1,122", False),
-        ("arow  7.20  1,121", "avp  7.20  1,121", False),
         ("arow  7.20", "arow  7.20\nwarning: near ties", False),
         ("43.06 ± 5.21", "43.06 ± 5.19", False),
         ("7.20", "-7.20", False),
-        ("7.20", "", False),
         ("1.5e-10", "1.5e-11", False),
         ("version 0.2.0", "version 0.3.0", False),
         ("1,-0.8315457487729289", "1,-0.8315487487729289", False),

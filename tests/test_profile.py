@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ahpatron_cli import profile as module
-from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.data.source import Source
 from ahpatron_cli.numbers import short
 from ahpatron_cli.profile import profile_of
 from support.profiles import Matrix, alignment_of, distances_of, profile, to_text
@@ -126,27 +126,6 @@ def test_distances_are_those_after_scaling(scale: str, scaled: object) -> None:
     assert found.sigma == pytest.approx(every[math.ceil(len(every) / 2) - 1])
 
 
-def test_what_cannot_be_told_is_said() -> None:
-    X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 2.0], [3.0, 1.0]])
-    for size in (1e160, 1e-200):  # squares overflow, or vanish
-        found = profile(to_text(X * size, np.array([1.0, -1.0, 1.0, -1.0])), scale="none")
-        assert found.sigma is None
-        assert found.unknown
-    same = profile(b"1 1:1\n-1 1:1\n", sigma=1.0)
-    assert same.sigma is None
-    assert same.alignments[0].value == 2.0
-
-
-def test_faults_are_counted_and_the_first_are_kept() -> None:
-    text = b"1 1:1\nx 1:1\n-1 1:1\ny\n1 2:1 1:1\n"
-    found = profile(text)
-    assert (found.rows, found.faults, found.stopped) == (2, 3, False)
-    assert [(one.line, one.column) for one in found.faulty_lines] == [(2, 1), (4, 1), (5, 7)]
-    assert "correct the faulty lines" in found.advice[0]
-    page = profile(b"<html>\n1 1:1\n")
-    assert (page.stopped, page.rows, page.labels) == (True, 0, ())
-
-
 def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_VALUES", 100_000)
     lines = [
@@ -213,14 +192,9 @@ def test_labels_and_how_they_are_encoded() -> None:
     assert (len(many.labels), many.all_labels, many.grouped) == (1000, False, False)
 
 
-def test_the_command_to_continue_with(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_command_to_continue_with() -> None:
     assert profile(b"1 1:1\n-1 1:2\n1 1:3\n").next == ("ahpatron run data.svm -l metron",)
     other = profile(b"2 1:1 2:900\n4 1:2 2:1\n4 1:3 2:5000\n")
     assert other.next == ("ahpatron run data.svm --positive 4 -l metron --shuffle",)
-    path = tmp_path_factory.mktemp("a folder") / "my data.svm"
-    path.write_bytes(b"1 1:1\n-1 1:2\n1 1:3\n")
-    with open_source(str(path)) as source:
-        sweep = profile_of(source).next[1]
-    assert sweep.startswith(f"ahpatron sweep '{path}' -l ahpatron+ -g sigma=log:0.409:6.24:7")
     assert profile(b"1 1:1\nx\n-1 1:2\n").next == ()
     assert profile(b"1 1:1\n1 1:2\n").next == ()

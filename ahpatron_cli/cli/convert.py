@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,8 @@ from ahpatron_cli.errors import usage
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
-    from ahpatron_cli.data.csv_text import Cells
+    from ahpatron_cli.core.rows import Floats
+    from ahpatron_cli.data.csv_text import Cells, Spans
     from ahpatron_cli.data.schema import Schema
     from ahpatron_cli.data.tables import TableReader
 
@@ -54,7 +57,7 @@ def convert(
         reader = TableReader(source, asked)
         progress = stderr.progress(source.size, data, beside_rows=out is None)
         with open_output(out) as output, progress as show:
-            for number, cells in enumerate(reader.cells(as_text=bool(reader.numeric))):
+            for number, cells in enumerate(reader.cells(reader.numeric)):
                 show(source.position)
                 if not number:
                     output.write(_comments(reader.schema))
@@ -86,29 +89,43 @@ def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
     """
     import numpy as np
 
+    from ahpatron_cli.data.csv_text import Spans
     from ahpatron_cli.data.labels import show as spelled
 
-    schema, numeric = reader.schema, reader.numeric
-    labels = np.nan_to_num(schema.label_numbers(cells, path), nan=np.inf).tolist()
-    shown = {label: "?" if label == np.inf else spelled(label) for label in set(labels)}
-    form, columns = "%s", [[shown[label] for label in labels]]
-    for index, values, name in schema.indexed(cells, path, reader.odd, numeric):
-        if isinstance(values, list) and not numeric[name]:
-            form += f" {index}:%s"
-            columns.append(values)
-            continue
-        form += "%s"
-        if isinstance(values, list):  # numbers as text: 0 if no digit other than 0 occurs
-            columns.append([f" {index}:{cell}" if cell.strip("+-.0") else "" for cell in values])
+    schema, rows = reader.schema, len(cells.lines)
+    labels = schema.label_numbers(cells, path)
+    parts = [_written(labels, lambda y: "?" if y != y else spelled(y))]
+    for index, values, name in schema.indexed(cells, path, reader.odd, reader.numeric):
+        if isinstance(values, Spans):
+            stored = values.nonzero() if reader.numeric[name] else np.ones(rows, dtype=bool)
+            prefix = f" {index}:".encode()
+            parts.append(
+                Spans(prefix, np.zeros(rows, dtype=np.int64), np.where(stored, len(prefix), 0))
+            )
+            parts.append(
+                Spans(values.data, values.begins, np.where(stored, values.ends, values.begins))
+            )
         elif isinstance(index, int):
-            numbers = values.tolist()
-            texts = {value: f" {index}:{spelled(value)}" if value else "" for value in set(numbers)}
-            columns.append([texts[value] for value in numbers])
+            parts.append(_written(values, partial(_feature, index)))
         else:  # categories; index 0 stands for none
-            indices = (index * values).tolist()
-            texts = {one: f" {one:.0f}:1" if one else "" for one in set(indices)}
-            columns.append([texts[one] for one in indices])
-    flat = [""] * (len(labels) * len(columns))
-    for number, column in enumerate(columns):
-        flat[number :: len(columns)] = column
-    return f"{form}\n" * len(labels) % tuple(flat)
+            parts.append(_written(index * values, lambda one: f" {one:.0f}:1" if one else ""))
+    return Spans.joined([*parts, _written(np.zeros(rows), lambda _: "\n")])
+
+
+def _feature(index: int, value: float) -> str:
+    """A feature as LIBSVM text; empty if it is 0."""
+    from ahpatron_cli.data.labels import show as spelled
+
+    return f" {index}:{spelled(value)}" if value else ""
+
+
+def _written(values: Floats, write: Callable[[float], str]) -> Spans:
+    """`write(value)` of each value, called once for each distinct value."""
+    import numpy as np
+
+    from ahpatron_cli.data.csv_text import Spans
+
+    distinct, codes = np.unique(values, return_inverse=True)
+    texts = [write(value).encode() for value in distinct.tolist()]
+    ends = np.cumsum([0, *map(len, texts)])
+    return Spans(b"".join(texts), ends[:-1][codes], ends[1:][codes])

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ahpatron_cli.core.tally import Tally
     from ahpatron_cli.metrics import Ranking
 
+ROWS = 1 << 12
+"""Largest number of rows that are scored and written at once."""
 _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl"}
 
 
@@ -88,7 +90,7 @@ def predict(
         ):
             run = loaded.run(source.name)  # load before waiting for the first row
             dataset, tally = stream(source, preparation, known), Tally.of(run.player.classes)
-            for batch in dataset.batches():
+            for batch in dataset.batches(rows=ROWS):
                 scores = run.score(batch)
                 shares = run.player.calibration.probabilities(scores) if probability else None
                 key = dataset.traits.schema.id if schema else None

@@ -356,9 +356,12 @@ class Player:
         """
         rows, fixed, done = rows_from(rows), (self._centre, self._sparse), 0
         scores = np.empty((len(rows), *self._shape))
+        # no round changes f, so blocks may be larger: about 1 MB of kernel values
+        step = max(self._block, (1 << 17) // (self.size or 4096))
         try:
-            for block in self._blocks(rows, 0):
-                part = slice(done, done + block.size)
+            for start in range(0, len(rows), step):
+                part = slice(start, min(start + step, len(rows)))
+                block = self.points_of(rows_of(rows, part))
                 values = [loop.f.at(block) for loop in self.loops]
                 scores[part] = values[0] if len(values) == 1 else np.stack(values, axis=1)
                 _check_finite(scores[part])

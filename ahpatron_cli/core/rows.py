@@ -104,6 +104,11 @@ def rows_from(data: Any) -> Rows:
     return rows
 
 
+def width_of(rows: Rows) -> int:
+    """Number of columns."""
+    return rows.width if isinstance(rows, CsrRows) else rows.shape[1]
+
+
 def rows_of(rows: Rows, part: slice) -> Rows:
     """A slice of the rows, as a view."""
     return rows.slice(part.start, part.stop) if isinstance(rows, CsrRows) else rows[part]

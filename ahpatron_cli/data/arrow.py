@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.data.csv_text import Cells, Values
+from ahpatron_cli.data.csv_text import Cells, Texts, Values
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 
 ROWS = 1 << 13
@@ -46,8 +46,10 @@ class ArrowReader:
             problem = f"cannot be opened: {error.strerror or error}"
             raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
 
-    def batches(self, used: set[str], text: set[str]) -> Iterator[Cells]:
-        """Batches of the `used` columns. Column types decide what is text; `text` is ignored."""
+    def batches(
+        self, used: set[str], text: set[str], copied: Collection[str] = ()
+    ) -> Iterator[Cells]:
+        """Batches of the `used` columns. Their types decide what is text; the rest is ignored."""
         names, row = [name for name in self.names if name in used], 1
         try:
             for part in self._parts(names):
@@ -68,7 +70,7 @@ class ArrowReader:
         return iter(content)
 
     def _values(self, name: str, column: Any) -> Values:
-        """Values of a column as floats (dates and times in days) or as a list of text."""
+        """Values of a column as floats (dates and times in days) or as text."""
         pa, kind, types = self._pa, column.type, self._pa.types
         if types.is_dictionary(kind):
             column, kind = column.cast(kind.value_type), kind.value_type
@@ -78,7 +80,9 @@ class ArrowReader:
         if types.is_time(kind):
             return _floats(column.cast(pa.time64("ns")).cast(pa.int64())) / 86_400e9
         if types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind):
-            return [(cell or "").strip() for cell in column.cast(pa.string()).to_pylist()]
+            coded = column.cast(pa.string()).fill_null("").dictionary_encode()
+            texts = [cell.strip() for cell in coded.dictionary.to_pylist()]
+            return Texts(coded.indices.to_numpy().astype(np.int64), texts)
         try:
             values = _floats(column.cast(pa.float64(), safe=False))
         except pa.ArrowException:

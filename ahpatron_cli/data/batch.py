@@ -33,6 +33,12 @@ class Batch:
         """The rows as `CsrRows`, without zeros."""
         return compressed(self.rows)
 
+    @property
+    def values(self) -> int:
+        """Number of values that are stored, or not 0 in a dense array."""
+        rows = self.rows
+        return len(rows.values) if isinstance(rows, CsrRows) else int(np.count_nonzero(rows))
+
     def part(self, part: slice) -> Batch:
         """A slice of this batch, as views."""
         ids = None if self.ids is None else self.ids[part]
@@ -48,9 +54,13 @@ class Batch:
 
     @staticmethod
     def concatenate(batches: Sequence[Batch]) -> Batch:
-        """All rows of all batches in one batch, in order, as sparse rows."""
+        """All rows of all batches in one batch, in order; dense if all are, and equally wide."""
+        dense = [batch.rows for batch in batches if isinstance(batch.rows, np.ndarray)]
+        same = len(dense) == len(batches) and len({rows.shape[1] for rows in dense}) == 1
         return Batch(
-            CsrRows.concatenate([batch.stored for batch in batches]),
+            np.concatenate(dense)
+            if same
+            else CsrRows.concatenate([batch.stored for batch in batches]),
             np.concatenate([batch.labels for batch in batches]),
             np.concatenate([batch.lines for batch in batches]),
             None if batches[0].ids is None else np.concatenate([batch.ids for batch in batches]),

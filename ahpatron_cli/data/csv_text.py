@@ -7,29 +7,107 @@ import io
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.data.libsvm.fast import MARGIN, decimals, keep_freed_memory
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE
 from ahpatron_cli.errors import bad_data
 
 MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None", "?"})
 """Cells that stand for a missing value."""
 DELIMITERS = ",;\t|"
-PIECE = 1 << 19
+PIECE = 1 << 18
 """Number of bytes requested at a time."""
-_EMPTY = "-nan"
-"""Placeholder for empty cells while NumPy parses."""
-_ODD = '"\r\x0b\x0c\x1c\x1d\x1e\x1f'
-"""Characters that NumPy's parser would misinterpret."""
+_OF_NUMBERS = np.frombuffer(b"+-.eE", np.uint8)
+"""Characters of numbers other than digits."""
 _QUOTED = re.compile(r'"[^"]*"')
 
-Values: TypeAlias = Floats | list[str]
+
+class Texts:
+    """Cells of a text column: the number of each cell in a list of texts."""
+
+    def __init__(self, codes: Integers, texts: list[str]) -> None:
+        self.codes, self.texts = codes, texts
+
+    @classmethod
+    def of(cls, cells: Sequence[str]) -> Texts:
+        """The cells of a list."""
+        numbers = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}
+        codes = np.fromiter(map(numbers.__getitem__, cells), np.int64, len(cells))
+        return cls(codes, list(numbers))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, part: slice) -> Texts:
+        return Texts(self.codes[part], self.texts)
+
+    def counts(self) -> Iterator[tuple[str, int, int]]:
+        """Yield each text that occurs, with its number of cells and its first row."""
+        counts, rows = np.bincount(self.codes, minlength=len(self.texts)), np.arange(len(self))
+        first = np.zeros(len(self.texts), dtype=np.int64)
+        first[self.codes[::-1]] = rows[::-1]  # of several rows the last assigned one stays
+        found = zip(self.texts, counts.tolist(), first.tolist(), strict=True)
+        return (one for one in found if one[1])
+
+    def tolist(self) -> list[str]:
+        """All cells as text."""
+        found: list[str] = np.array(self.texts, dtype=object)[self.codes].tolist()
+        return found
+
+    def numbers(self, read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
+        """`read(cell)` of each cell (NaN if missing); also the first row where that is None."""
+        used = set(self.codes.tolist())
+        values = [
+            np.nan if code not in used or text in MISSING else read(text)
+            for code, text in enumerate(self.texts)
+        ]
+        wrong = [code for code, value in enumerate(values) if value is None]
+        row = int(np.argmax(np.isin(self.codes, wrong))) if wrong else None
+        return np.array(values, dtype=np.float64)[self.codes], row
+
+
+class Spans(NamedTuple):
+    """Cells of a column as they are written: data[begin:end] of each row."""
+
+    data: bytes
+    begins: Integers
+    ends: Integers
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, part: Any) -> Any:
+        return Spans(self.data, self.begins[part], self.ends[part])
+
+    def nonzero(self) -> NDArray[np.bool_]:
+        """Whether each cell, which is a number, has a digit other than 0."""
+        letters = np.frombuffer(self.data, np.uint8)
+        counts = np.append(0, np.cumsum(letters - ord("1") < 9))
+        return np.asarray(counts[self.ends] > counts[self.begins])
+
+    @staticmethod
+    def joined(columns: Sequence[Spans]) -> str:
+        """The cells of all columns, concatenated row by row."""
+        sources = {id(column.data): column.data for column in columns}
+        sizes = np.cumsum([0, *map(len, sources.values())]).tolist()
+        offsets = dict(zip(sources, sizes, strict=False))
+        begins = np.column_stack([one.begins + offsets[id(one.data)] for one in columns]).ravel()
+        lengths = np.column_stack([one.ends - one.begins for one in columns]).ravel()
+        ends = np.cumsum(lengths)
+        at = np.arange(ends[-1]) + np.repeat(begins - ends + lengths, lengths)
+        letters = np.frombuffer(b"".join(sources.values()), np.uint8)
+        return bytes(letters[at]).decode()
+
+
+Values: TypeAlias = Floats | Texts
 """Values of a column: floats (NaN if missing), or text without surrounding spaces."""
 
 
@@ -58,12 +136,18 @@ class CsvReader:
         self._line += lines
         self._pieces = chain(filter(None, first.split(b"\n", lines)[-1:]), pieces)
 
-    def batches(self, used: set[str], text: set[str]) -> Iterator[Cells]:
-        """Batches of the `used` columns, as floats if all cells are numbers and not in `text`."""
+    def batches(
+        self, used: set[str], text: set[str], copied: Collection[str] = ()
+    ) -> Iterator[Cells]:
+        """Batches of the `used` columns, as floats if all cells are numbers and not in `text`.
+
+        Columns that are `copied` are `Spans`.
+        """
+        keep_freed_memory()
         for raw in self._pieces:
-            cells, count = self._plain(raw, used, text), raw.count(b"\n")
-            if cells is None or len(cells.lines) != count:  # blank lines, for example
-                cells = self._any(raw, used, text)
+            cells = self._plain(raw, used, text, copied)
+            count = len(cells.lines) if cells else raw.count(b"\n")
+            cells = cells or self._any(raw, used, text, copied)
             self._line += count
             if len(cells.lines):
                 yield cells
@@ -90,53 +174,64 @@ class CsvReader:
         if held:
             yield held.removeprefix(mark) + b"\n"
 
-    def _plain(self, raw: bytes, used: set[str], text: set[str]) -> Cells | None:
-        """Parse text without quotes by NumPy; None if it has anything unusual."""
-        content, sign = self._decoded(raw), self._delimiter
-        if "\r" in content:
-            content = content.replace("\r\n", "\n")
-        if any(odd in content for odd in _ODD) or content.isspace():
+    def _plain(
+        self, raw: bytes, used: set[str], text: set[str], copied: Collection[str]
+    ) -> Cells | None:
+        """Parse text with vector operations; None if it is unusual (quotes inside cells, …)."""
+        self._decoded(raw)
+        data, sign = MARGIN + raw, self._delimiter.encode()
+        if b"\r" in raw:
+            data = data.replace(b"\r\n", b"\n")
+        if b" " in raw and _padded(data, sign):
+            for space in 4 * (sign + b" ", b" " + sign, b"\n ", b" \n"):
+                data = data.replace(space, space.strip(b" "))
+            if _padded(data, sign):
+                return None
+        if b'"' in raw:
+            if not _removable_quotes(data, sign):
+                return None
+            data = data.replace(b'"', b"")
+        letters, width = np.frombuffer(data, np.uint8), len(self.names)
+        marks = np.flatnonzero(letters - ord("0") > 9)  # all that are not digits
+        kinds = letters[marks]
+        line_ends = kinds == ord("\n")
+        gaps = np.flatnonzero(line_ends | (kinds == ord(sign)))
+        rows = np.count_nonzero(line_ends) - 1
+        if len(gaps) != rows * width + 1 or not line_ends[gaps[::width]].all() or b"\r" in data:
             return None
-        columns: dict[str, Values] = {}
-        spaces = " " in content
-        if used <= text:  # all text: splitting is three times as fast
-            letters, width = np.frombuffer(raw, np.uint8), len(self.names)
-            ends = np.flatnonzero(letters[(letters == ord(sign)) | (letters == 10)] == 10)
-            if (ends != width * np.arange(1, len(ends) + 1) - 1).any():
+        at = marks[gaps]
+        begins, ends = at[:-1].reshape(rows, width) + 1, at[1:].reshape(rows, width)
+        if width == 1 and (begins == ends).any():
+            return None  # a blank line is no row
+        if copied:  # what is not a number, like a space, goes the slow way
+            strange = ~np.isin(kinds, _OF_NUMBERS)
+            strange[gaps] = False
+            within = np.logical_or.reduceat(strange, gaps[:-1]).reshape(rows, width)
+            if within[:, [name in copied for name in self.names]].any():
                 return None
-            cells = content.replace("\n", sign).split(sign)[:-1]
-            cells = list(map(str.strip, cells)) if spaces else cells
-            columns |= {name: cells[i::width] for i, name in enumerate(self.names) if name in used}
-            return Cells(self._line + np.arange(len(ends)), columns)
-        kinds = ["U1" if name not in used else "O" if name in text else "f8" for name in self.names]
-        dtype = [(f"f{number}", kind) for number, kind in enumerate(kinds)]
-        read: Callable[..., Any] = partial(
-            np.loadtxt, dtype=dtype, delimiter=sign, comments=None, ndmin=1
-        )
-        filled = False
-        try:
-            found = read(content.split("\n"))
-        except ValueError:  # often due to an empty cell
-            for pair in (sign * 2, sign * 2, sign + "\n", "\n" + sign):
-                content = content.replace(pair, f"{pair[0]}{_EMPTY}{pair[1]}")
-            content, filled = (_EMPTY * content.startswith(sign)) + content, True
-            try:
-                found = read(content.split("\n"))
-            except ValueError:
-                return None
-        for name, (field, kind) in zip(self.names, dtype, strict=True):
-            if kind == "f8":
-                columns[name] = values = np.ascontiguousarray(found[field])
-                if np.isinf(values).any():
-                    return None
-            elif kind == "O":
-                cells = found[field].tolist()
-                if filled or spaces:
-                    cells = [cell.strip().removeprefix(_EMPTY) for cell in cells]
-                columns[name] = cells
-        return Cells(self._line + np.arange(len(found)), columns)
+        columns: dict[str, Any] = {}
+        numeric = [i for i, name in enumerate(self.names) if name in used - text - {*copied}]
+        if numeric:
+            begin, end = begins[:, numeric].ravel(), ends[:, numeric].ravel()
+            last = gaps[1:].reshape(rows, width)[:, numeric].ravel() - 1
+            inside = last - gaps[:-1].reshape(rows, width)[:, numeric].ravel()
+            point = kinds[last] == ord(".")
+            values, others = decimals(data, letters, begin, end, inside, marks[last], point)
+            spans = zip(begin[others].tolist(), end[others].tolist(), strict=True)
+            found = _numbers([data[start:stop].decode().strip() for start, stop in spans])
+            values[others] = np.array(found, dtype=np.float64)
+            wrong = {int(i) % len(numeric) for i, v in zip(others, found, strict=True) if v is None}
+            for i, number in enumerate(numeric):
+                if i not in wrong:
+                    columns[self.names[number]] = values[i :: len(numeric)]
+        for i, name in enumerate(self.names):
+            if name in copied:
+                columns[name] = Spans(data, begins[:, i], ends[:, i])
+            elif name in used and name not in columns:
+                columns[name] = _texts(data, begins[:, i], ends[:, i])
+        return Cells(self._line + np.arange(rows), columns)
 
-    def _any(self, raw: bytes, used: set[str], text: set[str]) -> Cells:
+    def _any(self, raw: bytes, used: set[str], text: set[str], copied: Collection[str]) -> Cells:
         """Parse any text by the csv module."""
         lines, rows, before = [], [], 0
         for after, row in self._parsed(self._decoded(raw)):
@@ -150,11 +245,18 @@ class CsvReader:
                 lines.append(self._line + before)
                 rows.append([cell.strip() for cell in row])
             before = after
-        columns: dict[str, Values] = {}
-        for number, name in enumerate(self.names):
+        columns: dict[str, Any] = {}
+        for i, name in enumerate(self.names):
             if name in used:
-                cells = [row[number] for row in rows]
-                columns[name] = cells if name in text else _numbers_or_text(cells)
+                cells = [row[i] for row in rows]
+                found = [None] if name in text or name in copied else _numbers(cells)
+                columns[name] = Texts.of(cells)
+                if None not in found:
+                    columns[name] = np.array(found, dtype=np.float64)
+                elif name in copied:
+                    written = [cell.encode() for cell in cells]
+                    ends = np.cumsum([0, *map(len, written)])
+                    columns[name] = Spans(b"".join(written), ends[:-1], ends[1:])
         return Cells(np.array(lines, dtype=np.int64), columns)
 
     def _parsed(self, text: str) -> Iterator[tuple[int, list[str]]]:
@@ -217,7 +319,49 @@ def number(cell: str) -> float | None:
     return value if abs(value) < np.inf and "_" not in cell and cell.isascii() else None
 
 
-def _numbers_or_text(cells: Sequence[str]) -> Values:
-    """Cells as floats (NaN if missing); the cells unchanged if one is not a number."""
-    values = [np.nan if cell in MISSING else number(cell) for cell in cells]
-    return list(cells) if None in values else np.array(values, dtype=np.float64)
+def _numbers(cells: Sequence[str]) -> list[float | None]:
+    """The number in each cell; NaN if missing, None if it is no number."""
+    if not "".join(cells).encode().translate(None, b"0123456789+-.eE"):
+        with suppress(ValueError):  # numbers with exponents, faster than one by one
+            values = list(map(float, cells))
+            if np.isfinite(values).all():
+                return list(values)
+    found = {cell: np.nan if cell in MISSING else number(cell) for cell in set(cells)}
+    return [found[cell] for cell in cells]
+
+
+def _texts(data: bytes, begins: Integers, ends: Integers) -> Texts:
+    """Cells of text at data[begins:ends]."""
+    lengths = ends - begins
+    if lengths.max(initial=0) > 8:
+        spans = zip(begins.tolist(), ends.tolist(), strict=True)
+        return Texts.of([data[begin:end].decode().strip() for begin, end in spans])
+    # up to 8 bytes are a number, which is faster to compare
+    words = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))[ends - 8]
+    words >>= (64 - 8 * lengths).astype(np.uint64)
+    distinct = np.unique(words)
+    cells = [word.to_bytes(8, "little").rstrip(b"\0") for word in distinct.tolist()]
+    texts = [cell.decode().strip() for cell in cells]
+    return Texts(np.searchsorted(distinct, words), texts)
+
+
+def _padded(data: bytes, sign: bytes) -> bool:
+    """Whether a cell begins or ends with a space."""
+    letters = np.frombuffer(data, np.uint8)
+    spaces = np.flatnonzero(letters == ord(" "))
+    around = letters[np.append(spaces - 1, spaces + 1)]
+    return bool(((around == ord(sign)) | (around == ord("\n"))).any())
+
+
+def _removable_quotes(data: bytes, sign: bytes) -> bool:
+    """Whether all quotes enclose whole cells that have no quote, delimiter or line end inside."""
+    letters = np.frombuffer(data, np.uint8)
+    ends_cell = (letters == ord(sign)) | (letters == ord("\n"))
+    at, gaps = np.flatnonzero(letters == ord('"')), np.flatnonzero(ends_cell)
+    first, last = at[::2], at[1::2]
+    return bool(
+        len(first) == len(last)
+        and ends_cell[first - 1].all()
+        and ends_cell[last + 1].all()
+        and (np.searchsorted(gaps, first) == np.searchsorted(gaps, last)).all()
+    )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ahpatron_cli.core import BLOCK
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, unit_rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, unit_rows, width_of
 from ahpatron_cli.data.batch import Batch, FileInfo
 from ahpatron_cli.data.labels import (
     PLAIN_PAIRS,
@@ -172,12 +172,15 @@ class Dataset:
         """Labels in the order of their codes, as far as they were seen."""
         return self._map().labels()
 
-    def batches(self, order: Integers | None = None, first_round: int = 0) -> Iterator[Batch]:
+    def batches(
+        self, order: Integers | None = None, first_round: int = 0, rows: int = CHUNK_ROWS
+    ) -> Iterator[Batch]:
         """Yield the examples in file order, or in the order of these row numbers.
 
         Batches of files end at block boundaries of the engine, if the first example is round
         `first_round` (from 0); each block is only as wide as the rows so far require, so that bits
-        do not depend on later rows. Batches of pipes are the rows that have arrived.
+        do not depend on later rows. Batches have at most `rows` rows; those of pipes are the rows
+        that have arrived.
         """
         labels = self._map()
         self.width = self._known.width if self._known else 0
@@ -186,8 +189,8 @@ class Dataset:
         waits = isinstance(self._rows, _Stream) and self._rows.waits
         for batch, open_rounds in _aligned(self._taken(order), first_round % BLOCK, waits):
             self._check_width(batch)
-            widens = self.dense and batch.stored.width > self.width
-            step = BLOCK if widens else CHUNK_ROWS  # signals are handled between batches
+            widens = self.dense and width_of(batch.rows) > self.width
+            step = BLOCK if widens else rows  # signals are handled between batches
             count = len(batch.labels)
             for start, stop in pairwise([0, *range(step - open_rounds, count, step), count]):
                 try:
@@ -195,11 +198,10 @@ class Dataset:
                 except StreamEnded:
                     return
                 part = batch.part(slice(start, stop))
-                rows = _as_wide_as_needed(part.stored)
-                self.width = max(self.width, rows.width)
+                used = _as_wide_as_needed(part.rows)
+                self.width = max(self.width, width_of(used))
                 encoded = labels.encode(part.labels, part.lines, count=not self.in_memory)
-                ready = self._ready(replace(rows, width=self.width))
-                yield Batch(ready, encoded, part.lines, part.ids)
+                yield Batch(self._ready(used, self.width), encoded, part.lines, part.ids)
 
     def _taken(self, order: Integers | None) -> Iterator[Batch]:
         """Yield the raw examples, in file order or in the order of these row numbers."""
@@ -234,10 +236,10 @@ class Dataset:
         learns = preparation.scale in LEARNED_SCALES and self.scaler is None
         head = self._head(preparation.warm_up if learns else BLOCK, wait=learns)
         self._labels = self._label_map(head.labels)
-        rows = head.stored
-        first = _as_wide_as_needed(rows.slice(0, min(BLOCK, len(rows))))
-        stored = len(first.values) >= DENSE_SHARE * len(first) * first.width
-        self.dense = stored and first.width <= DENSE_WIDTH
+        first = head.part(slice(0, min(BLOCK, len(head.labels))))
+        width = width_of(_as_wide_as_needed(first.stored))
+        stored = first.values >= DENSE_SHARE * len(first.labels) * width
+        self.dense = stored and width <= DENSE_WIDTH
         if preparation.layout != "auto":
             self.dense = preparation.layout == "dense"
         if known is not None and known.dense is not None:
@@ -274,18 +276,23 @@ class Dataset:
         self._check_width(labelled)
         return labelled
 
-    def _ready(self, rows: CsrRows) -> Rows:
-        """Convert rows to the dense or sparse layout and scale them."""
-        scaled = unit_rows(rows) if self.preparation.scale == "unit" else rows
-        formed = compressed(scaled).dense() if self.dense else scaled
+    def _ready(self, rows: Rows, width: int = 0) -> Rows:
+        """Convert rows to the dense or sparse layout with at least `width` columns; scale them."""
+        formed = unit_rows(rows) if self.preparation.scale == "unit" else rows
+        if not self.dense or width_of(formed) < width or isinstance(formed, CsrRows):
+            formed = compressed(formed)
+            formed = replace(formed, width=max(width, formed.width))
+            formed = formed.dense() if self.dense else formed
         return formed if self.scaler is None else self.scaler(formed)
 
     def _check_width(self, batch: Batch) -> None:
         """Refuse features unknown to the model, and rows that are too wide to be dense."""
         known = self._known.width if self._known and not self.preparation.allow_new_features else 0
+        if width_of(batch.rows) <= min(known or DENSE_WIDTH, DENSE_WIDTH):
+            return
         rows = batch.stored
         for limit, problem, hint in (
-            (known, "the model was not trained on feature", "--allow-new-features accepts it"),
+            (known, "a feature that is not in the model", "--allow-new-features accepts it"),
             (DENSE_WIDTH * self.dense, "rows are too wide to be dense", "use --layout sparse"),
         ):
             if limit and rows.width > limit:
@@ -430,7 +437,8 @@ def load(
     `sha256` is the expected hash of the file's bytes, if it was read before.
     """
     reader = _reader(source, preparation, known)
-    whole, found = Batch.concatenate(list(reader)), source.sha256()
+    parts = [replace(batch, rows=batch.stored) for batch in reader]
+    whole, found = Batch.concatenate(parts), source.sha256()
     if {sha256, reader.scan.sha256 if reader.scan else None} - {None, found}:
         raise changed(source.name)
     return Dataset(source.name, preparation, reader.traits, whole, known, found)
@@ -472,8 +480,10 @@ def changed(path: str) -> UserError:
     return bad_data("the file changed between two readings", path, hint=hint)
 
 
-def _as_wide_as_needed(rows: CsrRows) -> CsrRows:
-    """The same rows with no more columns than they use; a slice may be wider."""
+def _as_wide_as_needed(rows: Rows) -> Rows:
+    """The same rows with no more columns than they use; a slice of sparse rows may be wider."""
+    if not isinstance(rows, CsrRows):
+        return rows
     return replace(rows, width=int(rows.columns.max(initial=-1)) + 1)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime, time, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
-from ahpatron_cli.core.rows import CsrRows, Floats
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.csv_text import MISSING, Cells, Values, number
+from ahpatron_cli.data.csv_text import Cells, Texts, Values, number
 from ahpatron_cli.data.labels import show
 from ahpatron_cli.errors import UserError, bad_data
 
@@ -49,12 +49,13 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         values = cells.columns[self.name]
         if self.kind == "category":
             codes = {category: float(i) for i, category in enumerate(self.categories)}
-            return _mapped(texts(values), lambda cell: codes.get(category_name(cell), _UNKNOWN))[0]
-        if not isinstance(values, list):
+            return texts(values).numbers(lambda cell: codes.get(category_name(cell), _UNKNOWN))[0]
+        if not isinstance(values, Texts):
             return values
-        found, wrong = _mapped(values, number if self.kind == "number" else days)
+        found, wrong = values.numbers(number if self.kind == "number" else days)
         if wrong is not None:
-            raise mixed(self.name, self.kind, values[wrong], path, int(cells.lines[wrong]))
+            cell = values.tolist()[wrong]
+            raise mixed(self.name, self.kind, cell, path, int(cells.lines[wrong]))
         return found
 
 
@@ -84,19 +85,28 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
     def encode(self, cells: Cells, path: str, odd: Counter[str]) -> Batch:
         """Convert cells to a batch of numeric rows; counts unseen categories etc. in `odd`."""
         columns = list(self.indexed(cells, path, odd))
-        rows = np.column_stack([values for _, values, _ in columns])
-        stored = rows != 0
-        indices = np.empty(rows.shape, dtype=np.int32)
-        for number_, (index, _, _) in enumerate(columns):
-            indices[:, number_] = index
-        indptr = np.append(0, np.cumsum(np.count_nonzero(stored, axis=1)))
-        encoded = CsrRows(indptr, indices[stored], rows[stored], len(self.features) + 1)
-        ids = np.array(texts(cells.columns[self.id]), dtype=object) if self.id else None
+        count, width = len(cells.lines), len(self.features) + 1
+        encoded: Rows
+        if width <= 4 * len(columns):
+            encoded = np.zeros((count, width))
+            for index, values, _ in columns:
+                if isinstance(index, int):
+                    encoded[:, index] = values
+                else:
+                    encoded[np.arange(count), index] = values
+        else:
+            rows = np.column_stack([values for _, values, _ in columns])
+            indices = [np.broadcast_to(index, count) for index, _, _ in columns]
+            stored = rows != 0
+            indptr = np.append(0, np.cumsum(np.count_nonzero(stored, axis=1)))
+            columns_ = np.column_stack(indices)[stored].astype(np.int32)
+            encoded = CsrRows(indptr, columns_, rows[stored], width)
+        ids = np.array(texts(cells.columns[self.id]).tolist(), dtype=object) if self.id else None
         return Batch(encoded, self.label_numbers(cells, path), cells.lines, ids)
 
     def indexed(
         self, cells: Cells, path: str, odd: Counter[str], copied: Collection[str] = ()
-    ) -> Iterator[tuple[Floats | int, Values, str]]:
+    ) -> Iterator[tuple[Integers | int, Any, str]]:
         """Yield, for each column, the feature index of each row (from 1), its value and the name.
 
         Values of the columns `copied` are returned unchanged.
@@ -116,7 +126,11 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
                 raise bad_data(f"column {column.name!r} has no value here", path, line, hint)
             if column.kind == "category":
                 known = found >= 0
-                yield start + np.where(known, found, 0.0), known.astype(np.float64), column.name
+                yield (
+                    start + np.where(known, found, 0).astype(np.int64),
+                    known.astype(np.float64),
+                    column.name,
+                )
                 odd[f"new categories of {column.name}"] += int(np.count_nonzero(found == _UNKNOWN))
             else:
                 values = np.where(absent, column.fill, found) if gaps else found
@@ -133,10 +147,10 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         if self.label not in cells.columns:
             return np.full(len(cells.lines), np.nan)
         names = texts(cells.columns[self.label])
-        labels, wrong = _mapped(names, self._label_number)
+        labels, wrong = names.numbers(self._label_number)
         if wrong is not None:
             hint = f"the labels are {listed(self.labels)}; ? stands for no label"
-            problem = f"the label {names[wrong]!r} is unknown"
+            problem = f"the label {names.tolist()[wrong]!r} is unknown"
             raise bad_data(problem, path, int(cells.lines[wrong]), hint)
         return labels
 
@@ -146,11 +160,11 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         return self.labels.get(name, value)
 
 
-def texts(values: Values) -> list[str]:
+def texts(values: Values) -> Texts:
     """Cells as text, also if the column is numeric in this file."""
-    if isinstance(values, list):
+    if isinstance(values, Texts):
         return values
-    return ["" if value != value else show(value) for value in values.tolist()]
+    return Texts.of(["" if value != value else show(value) for value in values.tolist()])
 
 
 def days(cell: str) -> float | None:
@@ -189,11 +203,3 @@ def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
     shown, column = repr(cell if len(cell) <= 40 else cell[:40] + "…"), shlex.quote(name)
     hint = f"correct the cell, or train with --category {column} or --drop {column}"
     return bad_data(f"column {name!r} has {kind} values, and here {shown}", path, line, hint)
-
-
-def _mapped(cells: list[str], read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
-    """`read(cell)` of each cell (NaN if missing), and the first index where it returns None."""
-    found = {cell: np.nan if cell in MISSING else read(cell) for cell in set(cells)}
-    values = [found[cell] for cell in cells]
-    wrong = values.index(None) if None in found.values() else None
-    return np.array(values, dtype=np.float64), wrong

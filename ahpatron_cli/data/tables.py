@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from typing import Literal, TypeAlias
@@ -21,7 +21,15 @@ from ahpatron_cli.core.rows import Integers
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch, FileInfo
-from ahpatron_cli.data.csv_text import MISSING, Cells, CsvReader, Values, delimiter_of, number
+from ahpatron_cli.data.csv_text import (
+    MISSING,
+    Cells,
+    CsvReader,
+    Texts,
+    Values,
+    delimiter_of,
+    number,
+)
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, show
 from ahpatron_cli.data.libsvm.reader import Scan
 from ahpatron_cli.data.schema import (
@@ -120,7 +128,7 @@ class TableReader:
         self.odd: Counter[str] = Counter()
         """Counts of cells that did not occur in training, by description."""
         self.numeric: dict[str, bool] = {}
-        """Columns in which every cell is a number, each with whether some are 0."""
+        """Columns in which every cell is a number, each with whether many of them are 0."""
         self.scan: Scan | None = None
         """Counts over all rows, if the schema was inferred from them."""
         self._head: list[Cells] = []
@@ -158,17 +166,18 @@ class TableReader:
                 hint = "rows without labels are predicted in one pass in file order only"
                 raise bad_data("this row has no label", path, line, hint)
             self.rows_read += len(batch.labels)
-            self.values_read += len(batch.stored.values)
+            self.values_read += batch.values
             yield batch
 
-    def cells(self, *, as_text: bool = False) -> Iterator[Cells]:
-        """Yield the raw cells of the table; `as_text` returns all cells of CSV as text."""
+    def cells(self, copied: Collection[str] = ()) -> Iterator[Cells]:
+        """Yield the cells of the table; columns `copied` of CSV as `Spans`."""
         schema = self.schema
         named = {schema.label, schema.id or ""}
         used = named | {column.name for column in schema.columns}
-        text = named | {col.name for col in schema.columns if as_text or col.kind != "number"}
+        text = named | {column.name for column in schema.columns if column.kind != "number"}
         with suppress(StreamEnded):
-            yield from _limited(chain(self._head, self._reader.batches(used, text)), self._max_rows)
+            batches = chain(self._head, self._reader.batches(used, text, copied))
+            yield from _limited(batches, self._max_rows)
         if found := [f"{what} ({count:,})" for what, count in self.odd.items() if count]:
             self.traits.remarks += (f"not seen in training, taken as no value: {listed(found)}",)
 
@@ -226,7 +235,7 @@ def _warm_up(
         for cells in batches:
             head.append(cells)
             names = texts(cells.columns[options.label or ""])
-            labelled += sum(cell not in MISSING for cell in names)
+            labelled += sum(count for cell, count, _ in names.counts() if cell not in MISSING)
             if labelled >= rows:
                 break
             if not source.ready():
@@ -251,7 +260,7 @@ class _Seen:
 
     def add(self, values: Values, lines: Integers) -> None:
         """Add the cells of a batch to the statistics."""
-        if not isinstance(values, list) and not self._is_category:
+        if not isinstance(values, Texts) and not self._is_category:
             present = values[~np.isnan(values)]
             self.counts.update(number=len(present), missing=len(values) - len(present))
             with np.errstate(over="ignore"):  # an infinite mean is refused later
@@ -261,10 +270,10 @@ class _Seen:
                 self.first.setdefault("number", (int(lines[0]), show(present[0])))
             return
         cells = texts(values)
-        for cell, count in Counter(cells).items():
+        for cell, count, row in cells.counts():
             kind, value = self._kind(cell)
-            if kind not in self.first:
-                self.first[kind] = int(lines[cells.index(cell)]), cell
+            if kind not in self.first or lines[row] < self.first[kind][0]:
+                self.first[kind] = int(lines[row]), cell
             self.counts[kind] += count
             self.zeros += count * (kind == "number" and value == 0)
             self._sum += count * value
@@ -318,7 +327,7 @@ def infer(
     """Infer the schema of a table from these rows; returns the schema, notes and a `Scan`.
 
     Text columns are added to `text`, and columns in which every cell is a number to `numeric`, with
-    whether some are 0.
+    whether more than a tenth of them are 0.
     """
     label, path = options.label or "", reader.path
     index = [name for name in reader.names[:1] if name in PANDAS_INDEX]
@@ -332,7 +341,7 @@ def infer(
             one.add(cells.columns[one.name], cells.lines)
             if one.counts["category"] or one.counts["date"]:
                 text.add(one.name)
-        for cell, count in Counter(texts(cells.columns[label])).items():
+        for cell, count, _ in texts(cells.columns[label]).counts():
             name = label_name(cell)
             if cell in MISSING:
                 continue
@@ -342,7 +351,7 @@ def infer(
     found = {one.name: one.column(options.missing, path) for one in seen if scan.rows}
     columns = [column for column in found.values() if column]
     all_numbers = (one for one in seen if one.counts["number"] == one.counts.total())
-    numeric |= {one.name: one.zeros > 0 for one in all_numbers}
+    numeric |= {one.name: 10 * one.zeros > one.counts.total() for one in all_numbers}
     if not columns:
         raise bad_data("no rows with a label, or no columns of features are left", path, 1)
     numbers, notes = _label_numbers(labels, positive, label, path)

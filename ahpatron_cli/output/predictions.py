@@ -48,6 +48,7 @@ class PredictionWriter:
     def __init__(self, output: Output, format: str = "csv", *, continued: bool = False) -> None:
         """`continued` means that the output already has a header."""
         self._output, self._as_json, self._begun = output, format == "jsonl", continued
+        self.to_stdout = output is sys.stdout
 
     def write_rounds(
         self, path: str, result: BatchResult, names: Sequence[str], id_name: str | None = None
@@ -63,7 +64,7 @@ class PredictionWriter:
         true = (labels > 0 if scores.ndim == 1 else labels).astype(np.int64)
         if scores.ndim == 2:
             scores = scores[np.arange(len(scores)), guesses]
-        shown = np.array([self._text(name) for name in names])
+        shown = np.array([self._text(name) for name in names], dtype=object)
         rounds = result.first + np.cumsum(~missing) - 1
         columns: Columns = {
             "data": self._text(spreadsheet_text(path)),
@@ -92,7 +93,7 @@ class PredictionWriter:
         With several classes there is a score per class: columns `score_LABEL` in CSV, a list
         `scores` in JSON. Probabilities are in columns `probability_LABEL`.
         """
-        shown = np.array([self._text(name) for name in names])
+        shown = np.array([self._text(name) for name in names], dtype=object)
         columns: Columns = {} if path is None else {"data": self._text(spreadsheet_text(path))}
         columns |= self._keys(batch.lines, batch.ids, id_name)
         columns["prediction"] = shown[chosen(scores)].tolist()
@@ -112,7 +113,7 @@ class PredictionWriter:
     def _keys(self, lines: Integers, ids: Any, id_name: str | None) -> dict[str, list[str]]:
         """The column that identifies rows: line numbers, or the id column of a table."""
         if ids is None:
-            return {"line": list(map(str, lines.tolist()))}
+            return {"line": _texts(lines)}
         return {id_name or "id": [self._text(cell, is_id=True) for cell in ids.tolist()]}
 
     def _text(self, text: str, *, is_id: bool = False) -> str:
@@ -145,7 +146,7 @@ def chosen(scores: Floats) -> Integers:
     return (scores >= 0).astype(np.int64) if scores.ndim == 1 else predicted(scores)
 
 
-def _texts(values: Floats) -> list[str]:
+def _texts(values: Floats | Integers) -> list[str]:
     """Shortest exact text of each number, ten times as fast as `repr`."""
     return msgspec.json.encode(values.tolist()).decode()[1:-1].split(",")
 

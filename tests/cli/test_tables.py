@@ -210,7 +210,7 @@ def test_numbers_are_read_back_exactly(content: list[tuple[float, list[float]]])
         for source in (open_source(file.name), Source(BytesIO(text), "d.csv", closes=True)):
             with source:
                 reader = TableReader(source, TableOptions(label="y"))
-                parts = reader.cells(as_text=bool(reader.numeric))
+                parts = reader.cells(reader.numeric)
                 written = "".join(libsvm_text(reader, cells, "d.csv") for cells in parts)
             for line, (label, row) in zip(written.splitlines(), content, strict=True):
                 found = parse_line(line.encode(), 100, may_lack_label=True)

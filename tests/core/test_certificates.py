@@ -125,34 +125,35 @@ def test_formulas(key: str, loss: float, norm: float, expected: float) -> None:
 # Certificates -------------------------------------------------------------------------------------
 
 
+def drawn(**choices: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(choices)
+
+
+SHARES, RADII = st.floats(0.01, 0.99), st.floats(0.2, 8)
+HALVING = {"epsilon": st.floats(0.2, 0.99), "selection": st.sampled_from(["magnitude", "greedy"])}
+WITHIN = {
+    "corollary-1": drawn(epsilon=st.floats(0.501, 0.999)),
+    "corollary-2": drawn(epsilon=st.floats(0.5, 0.99), radius=RADII),
+    "3": st.builds(
+        lambda step, share, radius: {
+            "step": step,
+            "epsilon": step / 2 + (1 - step / 2) * share,
+            "radius": radius,
+        },
+        *(st.floats(0.01, 1.9), SHARES, RADII | st.just(math.inf)),
+    ),
+    "4": drawn(budget=st.sampled_from([50, 64]), **HALVING),
+    "5": drawn(budget=st.sampled_from([16, 64]), **HALVING),
+    "forgetron": drawn(budget=st.sampled_from([84, 100])),
+}
+
+
 @examples(30)
 @given(stream=streams(max_rounds=150), data=st.data())
 def test_certificates_hold(stream: Example, data: st.DataObject) -> None:
     """For every theorem and parameters drawn within its conditions: `certify` would raise."""
     theorem = data.draw(st.sampled_from(THEOREMS))
-    given_: dict[str, Any] = {}
-    match theorem.key:
-        case "corollary-1":
-            given_ = {"epsilon": data.draw(st.floats(0.501, 0.999))}
-        case "corollary-2":
-            given_["epsilon"] = data.draw(st.floats(0.5, 0.99))
-            given_["radius"] = data.draw(st.floats(0.2, 8))
-        case "3":
-            step = data.draw(st.floats(0.01, 1.9))
-            given_ = {
-                "step": step,
-                "epsilon": step / 2 + (1 - step / 2) * data.draw(st.floats(0.01, 0.99)),
-                "radius": data.draw(st.one_of(st.floats(0.2, 8), st.just(math.inf))),
-            }
-        case "4" | "5":
-            smallest = 50 if theorem.key == "4" else 16
-            given_ = {
-                "budget": data.draw(st.sampled_from([smallest, 64])),
-                "epsilon": data.draw(st.floats(0.2, 0.99)),
-                "selection": data.draw(st.sampled_from(["magnitude", "greedy"])),
-            }
-        case "forgetron":
-            given_ = {"budget": data.draw(st.sampled_from([84, 100]))}
+    given_ = data.draw(WITHIN.get(theorem.key, drawn()))
     params = {**theorem.settings(given_), **given_}
     certificate, counts = certified(stream, theorem.learners[0], **params)
     if certificate is None:  # ζ is known only afterwards

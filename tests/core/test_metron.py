@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import Metron, NumericalError, Player
-from ahpatron_cli.core.kernels import Matern
 from ahpatron_cli.core.learners.metron import MetricExpansion
 from ahpatron_cli.core.rows import rows_of
 from reference.second_order import metron
@@ -123,17 +122,3 @@ def test_a_row_that_overflows_in_the_metric_is_named(sparse: bool) -> None:
     with pytest.raises(NumericalError) as caught:
         player.feed(compress(rows) if sparse else rows, np.ones(50))
     assert caught.value.row == 30
-
-
-def test_matern_is_its_formula_also_far_away() -> None:
-    distances = np.array([0.0, 1e-3, 0.5, 3.0, 40.0, 90.0, 500.0])
-    coarse, fine = ((1 + distances / c) * np.exp(-distances / c) for c in (3.0, 0.7))
-    formulas = 0.8 * coarse + 0.2 * fine, np.exp(-(distances**2) / 3 / (2 * 1.5**2))
-    for smooth, expected in enumerate(formulas):
-        kernel = Matern(bool(smooth))
-        np.testing.assert_allclose(kernel.at(distances.copy()), expected, rtol=1e-13)
-        assert (kernel.at(np.array([1e4, 1e100])) == 0).all()
-        points = kernel.points(np.array([[0.0, 0.0], [3.0, 4.0]]))
-        (one, near), _ = kernel.between(points, points)
-        assert one == 1.0
-        assert near == pytest.approx(kernel.at(np.array([5 * np.sqrt(3)]))[0])

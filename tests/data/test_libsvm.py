@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import gzip
 import math
-import subprocess
-import sys
+import tracemalloc
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 
-import ahpatron_cli
 from ahpatron_cli.data.batch import FileInfo
 from ahpatron_cli.data.libsvm import reader as reader_module
 from ahpatron_cli.data.libsvm.grammar import Fault, parse_line
 from ahpatron_cli.data.libsvm.reader import SvmReader
-from ahpatron_cli.data.source import MAX_LINE, Source
+from ahpatron_cli.data.source import MAX_LINE, Source, open_source
 from ahpatron_cli.errors import ExitCode, UserError
 from faults.corpus import FILES, GOOD, LINES
 from faults.reading import Reading, check, read
-
-ROOT = Path(ahpatron_cli.__file__).parents[1]
 
 
 def source(text: bytes) -> Source:
@@ -148,32 +144,6 @@ def test_faults_of_unlabelled_rows_stand_where_they_are(
 
 # Memory -------------------------------------------------------------------------------------------
 
-LIMITED_READ = """
-import resource, sys
-import numpy
-from ahpatron_cli.data.source import open_source
-from ahpatron_cli.data.libsvm.reader import SvmReader
-from ahpatron_cli.errors import UserError
-
-with open("/proc/self/statm") as statm:  # what Python and NumPy have mapped before any reading
-    base = int(statm.read().split()[0]) * resource.getpagesize()
-limit = base + int(sys.argv[2]) * 2**20
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-try:
-    with open_source(sys.argv[1]) as source:
-        print(sum(len(chunk.labels) for chunk in SvmReader(source)), "rows", end="")
-except UserError as error:
-    print(error.place, end="")
-"""
-
-
-def limited_read(path: Path, megabytes: int) -> str:
-    """Read a file in a process that may map only so much memory beyond that of bare NumPy."""
-    command = [sys.executable, "-c", LIMITED_READ, str(path), str(megabytes)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
 
 @pytest.mark.parametrize(
     ("block", "times"),
@@ -183,7 +153,14 @@ def limited_read(path: Path, megabytes: int) -> str:
 def test_endless_line_in_little_memory(tmp_path: Path, block: bytes, times: int) -> None:
     path = tmp_path / "d.svm"
     path.write_bytes(gzip.compress(GOOD) + gzip.compress(block, 1) * times)
-    assert limited_read(path, megabytes=128) == f"{path}:3:1"
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError) as caught, open_source(str(path)) as opened:
+            list(SvmReader(opened))
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
+    assert str(caught.value.place) == f"{path}:3:1"
 
 
 def test_line_of_just_16_mib_is_read_and_one_more_byte_is_not() -> None:

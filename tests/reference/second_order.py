@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,20 +17,18 @@ SCALES = (0.8, 3.0), (0.2, 0.7)
 class Arow:
     """Q = K^{-1}, the covariance C, and all that was counted since the last reset."""
 
-    def __init__(
-        self,
-        f: Trace,
-        *,
-        budget: int,
-        noise: Any = 0.3,
-        floor: Any = 0.001,
-        tolerance: Any = 0.001,
-        alarm: Any = 12,
-        caution: float = 0.0,
-    ) -> None:
-        self.f, self.budget, self.caution = f, budget, caution
-        self.noise, self.floor, self.tolerance = map(f.number, (noise, floor, tolerance))
-        self.alarm = f.number(alarm)
+    defaults: ClassVar = {
+        "noise": 0.3,
+        "floor": 0.001,
+        "tolerance": 0.001,
+        "alarm": 12,
+        "caution": 0,
+    }
+
+    def __init__(self, f: Trace, *, budget: int, **params: Any) -> None:
+        self.f, self.budget = f, budget
+        for name, value in {**self.defaults, **params}.items():
+            setattr(self, name, f.number(value))
         self.reset()
 
     def reset(self) -> None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data.batch import Batch, FileInfo
 from ahpatron_cli.data.labels import LabelTally
-from ahpatron_cli.data.libsvm.fast import read_plain
+from ahpatron_cli.data.libsvm.fast import keep_freed_memory, read_plain
 from ahpatron_cli.data.libsvm.grammar import (
     MAX_FEATURES,
     Fault,
@@ -77,7 +77,7 @@ class SvmReader:
         """Result of a scan of the file, if one was made."""
 
     def __iter__(self) -> Iterator[Batch]:
-        _keep_freed_memory()
+        keep_freed_memory()
         with suppress(StreamEnded):
             for text in whole_lines(self._source, self._chunk_bytes):
                 for chunk in self._chunks(text):
@@ -173,16 +173,6 @@ class SvmReader:
         width = max(columns, default=-1) + 1
         rows = CsrRows(np.array(ends), np.array(columns), np.array(values), width)
         return Batch(rows, np.array(labels), np.array(lines))
-
-
-def _keep_freed_memory() -> None:
-    """Make the C library keep up to 60 MB of freed memory for the next chunk.
-
-    By default glibc returns memory to the system each time, and page faults then take a third of
-    the reading time. Allocating and freeing one large block raises glibc's threshold, without
-    touching a page. With other C libraries this has no effect.
-    """
-    np.empty(31 << 20, dtype=np.uint8)
 
 
 def _line_ends(text: bytes) -> NDArray[np.bool_]:

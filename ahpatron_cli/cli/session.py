@@ -161,7 +161,7 @@ class Session:
             specs = self._usable(with_sigma(self.specs, dataset, stderr.note), dataset, horizon)
             self._source = None if options.in_memory else source
             total = len(specs) * options.repeats if options.in_memory else source.size
-            rows = self.predictions is not None  # these may go to the same terminal
+            rows = self.predictions is not None and self.predictions.to_stdout
             with stderr.progress(total, Path(path).name, beside_rows=rows) as self._progress:
                 results = self._learn(dataset, specs, horizon)
             self.ended_by, summary = watch.ended_by, dataset.facts()
@@ -271,7 +271,7 @@ class Session:
     def _show(self, batch: BatchResult) -> None:
         """Print messages after a batch: progress, rises of the mistake rate, counts with -v."""
         for number in batch.drifts:
-            rose = f"{batch.learner}: the mistake rate rose, as of round {number:,}"
+            rose = f"{batch.learner}: the mistake rate rose; noticed in round {number:,}"
             self.stderr.warn(rose, timed=True)
         rounds, mistakes = batch.first - 1 + len(batch.mistaken), batch.mistakes
         rate = f"{100 * mistakes / max(rounds, 1):.2f} %"

@@ -65,7 +65,8 @@ def sweep(
     from ahpatron_cli.cli import sweep_session as session
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.errors import one_of
-    from ahpatron_cli.sweep.plan import make_job, plan
+    from ahpatron_cli.sweep.config import make_job
+    from ahpatron_cli.sweep.plan import plan
     from ahpatron_cli.sweep.results_file import ResultsFile, check_results_path, read_results
     from ahpatron_cli.sweep.search import SEARCHES, Search
     from ahpatron_cli.sweep.summary import MISTAKE_RATE, summarise_trials
@@ -96,8 +97,8 @@ def sweep(
         raise usage(problem, "`report --tune-orders` takes the merged results of all parts")
     job = make_job(context.params, given, stderr.warn)
     output = session.SummaryOutput(format, plot, report, x, matrix)
-    output.check([file.path for file in job.files], {"--out": out})
-    if tune_orders >= job.repeats and tune_orders:
+    output.check(list(job.files), {"--out": out})
+    if tune_orders >= job.options["repeats"] and tune_orders:
         problem = f"--tune-orders {tune_orders} leaves no order to report on"
         raise usage(problem, f"run more than {tune_orders}: --repeats {2 * tune_orders}")
     with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:

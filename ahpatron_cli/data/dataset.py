@@ -289,7 +289,7 @@ class Dataset:
             return
         rows = batch.stored
         for limit, problem, hint in (
-            (known, "the model was not trained on feature", "--allow-new-features accepts it"),
+            (known, "a feature that is not in the model", "--allow-new-features accepts it"),
             (DENSE_WIDTH * self.dense, "rows are too wide to be dense", "use --layout sparse"),
         ):
             if limit and rows.width > limit:

@@ -177,7 +177,7 @@ class LabelMap:
         problem, hint = "an unexpected label:", f"the labels are {show_all(self._labels or ())}"
         if self._origin == "pipe":
             names = ",".join(map(show, sorted(self._seen)))
-            hint = f"a pipe cannot be read ahead: name all labels (`--labels {names}`) or one "
+            hint = f"a pipe cannot be read ahead: name all labels (`--labels {names},…`) or one "
             hint += f"against all others: `--positive {show(label)}`"
         elif self._origin == "model":
             problem, hint = "the model was not trained on the label", f"{hint}; ? stands for none"

@@ -170,8 +170,6 @@ def _findings_to_json(findings: SweepSummary, only_matrix: bool) -> Json:
 
 def _matrix_to_json(findings: SweepSummary) -> Json:
     """JSON of the matrix learners x data sets and the tests over data sets; null if missing."""
-    from ahpatron_cli.output.sweep_table import rejected
-
     datasets, rows, ranks = findings.datasets, findings.matrix.values(), findings.ranks
     return {
         "data": [found.data.path for found in datasets],
@@ -186,7 +184,7 @@ def _matrix_to_json(findings: SweepSummary) -> Json:
         "friedman": ranks.friedman,
         "friedman_p_value": ranks.p_value,
         "critical_difference": ranks.critical_difference,
-        "groups": [list(group) for group in ranks.groups if rejected(ranks)],
+        "groups": [list(group) for group in ranks.groups],
         "wilcoxon": [asdict(pair) for pair in ranks.pairs],
     }
 

@@ -19,7 +19,7 @@ from ahpatron_cli.errors import suggestion, usage
 from ahpatron_cli.numbers import counted, int_if_integral, orders, percent
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.formats import rows_text
-from ahpatron_cli.output.sweep_table import friedman_text, rejected
+from ahpatron_cli.output.sweep_table import friedman_text
 from ahpatron_cli.records import Curve, Json, grouped
 from ahpatron_cli.sweep.statistics import OverDatasets
 from ahpatron_cli.sweep.summary import (
@@ -383,6 +383,6 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
     axes.set_xlabel("mean rank; 1 is best")
     test, _, finding = friedman_text(ranks).partition(";")
     axes.set_title(test + "\nbars: no significant difference (Nemenyi, 5 %)" * bool(finding))
-    for number, group in enumerate(ranks.groups if rejected(ranks) else (), 1):
+    for number, group in enumerate(ranks.groups, 1):
         ends = [learners.index(name) for name in (group[0], group[-1])]
         axes.plot([count + 0.2 + 0.03 * count * number] * 2, ends, color=INK, linewidth=2.4)

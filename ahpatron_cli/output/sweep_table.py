@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ahpatron_cli.numbers import counted, mean_count, orders, p_value, percent, seconds
+from ahpatron_cli.numbers import counted, mean_count, orders, p_value, seconds
 from ahpatron_cli.output.table import (
     BEST,
     CHOSEN,
@@ -18,10 +18,11 @@ from ahpatron_cli.output.table import (
     data_facts,
     support_text,
 )
-from ahpatron_cli.sweep.statistics import SIGNIFICANCE, OverDatasets
+from ahpatron_cli.sweep.statistics import OverDatasets
 from ahpatron_cli.sweep.summary import (
     MISTAKE_RATE,
     DatasetSummary,
+    Metric,
     Setting,
     SweepSummary,
     best_of,
@@ -75,7 +76,7 @@ def matrix_table(findings: SweepSummary) -> Table:
                 cells.append(None)
                 continue
             mark = _VERDICTS.get(found.verdict(setting) or "", "") if found.best[1:] else ""
-            cells.append(Cell(setting.mean_text, setting.sd_text, mark))
+            cells.append(_cell(metric, setting.mean, setting.sd, mark))
         columns.append(Column(found.short, cells, 1))
     notes = []
     if any(one.sd is not None for found in datasets for one in found.best):
@@ -93,16 +94,11 @@ def matrix_table(findings: SweepSummary) -> Table:
     return Table("matrix", "", f"{title}learner; {over}", columns, notes + _choice_notes(datasets))
 
 
-def rejected(ranks: OverDatasets) -> bool:
-    """Whether Friedman's test finds a difference between learners, as pairwise tests require."""
-    return ranks.p_value is not None and ranks.p_value < SIGNIFICANCE
-
-
 def friedman_text(ranks: OverDatasets) -> str:
     """Result of Friedman's test as text, with the critical difference of mean ranks."""
     p = p_value(ranks.p_value or 0.0)
     test = f"Friedman's test: χ² = {ranks.friedman:.2f}, p {p if p[0] == '<' else f'= {p}'}"
-    if not rejected(ranks):
+    if not ranks.rejected:
         return f"{test}, no significant difference between the learners (5 %)"
     gap = f"{ranks.critical_difference:.2f}"
     return f"{test}; mean ranks less than {gap} apart do not differ significantly (Nemenyi, 5 %)"
@@ -130,14 +126,10 @@ def _columns(found: DatasetSummary, settings: Sequence[Setting]) -> list[Column]
     for one in settings:
         marks = CHOSEN if every and one.best_of_learner else ""
         marks += BEST if one.rank[:2] == best and settings[1:] else ""
-        values.append(Cell(one.mean_text, one.sd_text, marks))
-        mean, sd = one.summary.mistake_rate_mean, one.summary.mistake_rate_sd
-        rates.append(Cell(percent(mean), None if sd is None else percent(sd)))
-        if gap := one.difference:
-            se = None if gap.se is None else metric.text(gap.se)
-            gaps.append(Cell(metric.text(gap.mean, "+"), se))
-        else:
-            gaps.append(None)
+        values.append(_cell(metric, one.mean, one.sd, marks))
+        line, gap = one.summary, one.difference
+        rates.append(_cell(MISTAKE_RATE, line.mistake_rate_mean, line.mistake_rate_sd))
+        gaps.append(None if gap is None else _cell(metric, gap.mean, gap.se, sign="+"))
     columns = [
         Column("Learner", [one.learner for one in settings], left=True),
         Column(metric.head, values),
@@ -157,6 +149,10 @@ def _columns(found: DatasetSummary, settings: Sequence[Setting]) -> list[Column]
         Column("Support", [support_text(line) for line in lines], 4),
         Column("Seconds", [seconds(line.seconds_mean) for line in lines], 3),
     ]
+
+
+def _cell(metric: Metric, mean: float, sd: float | None, marks: str = "", sign: str = "") -> Cell:
+    return Cell(metric.text(mean, sign), None if sd is None else metric.text(sd), marks)
 
 
 def _repeats(settings: Sequence[Setting]) -> set[int]:

@@ -1,4 +1,6 @@
-"""Configuration files of sweeps (`--config sweep.toml`), for example:
+"""The job of a sweep: its command line and configuration file (`--config sweep.toml`).
+
+For example:
 
 data = ["a.svm", "b.svm"]          # relative to this file
 learners = ["ahpatron", "bogd++"]
@@ -18,17 +20,23 @@ learner.fogd = { features = 300 }
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from msgspec import DecodeError, Meta, Struct, ValidationError, toml
 
-from ahpatron_cli.core import REGISTRY
+from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.data.source import similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
+from ahpatron_cli.runner import LearnerSpec
+from ahpatron_cli.sweep import grid
 from ahpatron_cli.sweep.grid import Choice, Layer, learner_name, own_learner
+
+MOST_TRIALS = 1_000_000
+ANY_ROUNDS = 1000
+"""Placeholder for T when only the legality of values is checked."""
 
 _Value: TypeAlias = int | float | str
 _Params: TypeAlias = dict[str, _Value | Annotated[list[_Value], Meta(min_length=1)]]
@@ -64,34 +72,38 @@ class Document(Grids, frozen=True, forbid_unknown_fields=True):
 OPTIONS = ("kernel", "scale", "repeats", "seed", "limit", "positive", "shuffle")
 
 
-class File(Struct, frozen=True):
-    """A data file of the sweep, with parameter values for this file only."""
+class Job(Struct, frozen=True):
+    """Specification of a sweep, before any data file is read."""
 
-    path: str
-    layer: Layer = ()
-
-
-class Config(Struct, frozen=True):
-    """A sweep read from a configuration file; command-line options take precedence."""
-
-    files: Sequence[File] = ()
+    files: Mapping[str, Layer] = {}
+    """Paths of the data files, with parameter values for this file only."""
     learners: Sequence[str] = ()
     options: Mapping[str, Any] = {}
+    """Values of options, by name."""
     layer: Layer = ()
+    """Parameter values for all files."""
+    typed: Layer = ()
+    """Parameter values given on the command line, which override all others."""
 
-    def choose_files(self, given: Sequence[str]) -> Sequence[File]:
+    def setups(self, path: str, rounds: int) -> Iterator[tuple[LearnerSpec, Mapping[str, str]]]:
+        """All settings of all learners for a file with `rounds` rounds, as returned by `expand`."""
+        layers = [self.layer, self.files[path], self.typed]
+        for learner in self.learners:
+            yield from grid.expand(learner, self.options["kernel"], layers, rounds)
+
+    def choose_files(self, given: Sequence[str]) -> Mapping[str, Layer]:
         """The files given on the command line, with their settings from here; else all files.
 
         A file is matched by its path, else by its name, with or without .gz, .bz2 or .xz.
         """
-        chosen = []
+        chosen: dict[str, Layer] = {}
         for path in given:
-            same = [one for one in self.files if Path(one.path).resolve() == Path(path).resolve()]
-            alike = same or [one for one in self.files if _bare(one.path) == _bare(path)]
+            same = [one for one in self.files if Path(one).resolve() == Path(path).resolve()]
+            alike = same or [one for one in self.files if _bare(one) == _bare(path)]
             if len(alike) > 1:
-                names = " and ".join(file.path for file in alike)
+                names = " and ".join(alike)
                 raise usage(f"{path} could be {names} of --config", "name it by the same path")
-            chosen.append(File(path, alike[0].layer if alike else ()))
+            chosen[path] = self.files[alike[0]] if alike else ()
         return chosen or self.files
 
 
@@ -100,7 +112,7 @@ def _bare(path: str) -> str:
     return name.stem if name.suffix in (".gz", ".bz2", ".xz") else name.name
 
 
-def read_config(path: str) -> Config:
+def read_config(path: str) -> Job:
     """Read a sweep from a TOML file; unknown keys are refused."""
     code, hint, folder = ExitCode.USAGE, None, Path(path).parent  # not the current folder
     try:
@@ -110,13 +122,12 @@ def read_config(path: str) -> Config:
         ]
         own = {learner_name(one): one for one in learners if is_path(one)}
         entries = (Entry(path=one) if isinstance(one, str) else one for one in document.data)
-        files = [
-            File(str(folder / one.path), _layer(one, f"{path}: {one.path}: ", own))
-            for one in entries
-        ]
+        files = {
+            str(folder / one.path): _layer(one, f"{path}: {one.path}: ", own) for one in entries
+        }
         options = {name: getattr(document, name) for name in OPTIONS}
         given = {name: value for name, value in options.items() if value is not None}
-        return Config(files, learners, given, _layer(document, f"{path}: ", own))
+        return Job(files, learners, given, _layer(document, f"{path}: ", own))
     except UserError as fault:
         fault.place = fault.place or Place(path)
         raise
@@ -145,3 +156,41 @@ def _layer(grids: Grids, where: str, own: Mapping[str, str]) -> Layer:
         for owner, table, params in tables
         for name, value in params.items()
     ]  # fmt: skip
+
+
+def make_job(
+    options: Mapping[str, Any], given: Collection[str], warn: Callable[[str], None]
+) -> Job:
+    """Combine command line and configuration file to a `Job`; a usage error if they are invalid.
+
+    `options` are the values of all options of `sweep`; the configuration sets those that are not
+    `given` on the command line.
+    """
+    config = read_config(options["config"]) if options["config"] else Job()
+    unset = {name: value for name, value in config.options.items() if name not in given}
+    options = {**options, **unset}
+    if options["shuffle"] is None:
+        options["shuffle"] = options["repeats"] > 1
+    files = config.choose_files(options["data"] or ())
+    if not files or "-" in files:
+        raise usage("a sweep requires data files", "name some, or list them in --config FILE")
+    meant = grid.choose_learners(config.learners)
+    learners = grid.choose_learners(options["learner"] or ()) or meant or ["ahpatron"]
+    kernel = one_of("kernel", options["kernel"], KERNELS)
+    for layer in (config.layer, *config.files.values()):
+        # includes learners that -l leaves out
+        grid.check_names(layer, [*REGISTRY, *meant], kernel)
+        for choice in layer:
+            if choice.learner and choice.learner not in {*learners, *meant}:
+                name = learner_name(choice.learner)
+                problem = f"{choice.shown}: {name} is not among the learners of this sweep"
+                raise usage(problem, f"add {name} to `learners`, or leave out [learner.{name}]")
+    typed = grid.typed_layer(options, given, learners, kernel, warn)
+    job, count = Job(files, learners, options, config.layer, typed), 0
+    for path in files:  # check that all values are legal
+        setups = [setup for setup, _ in job.setups(path, ANY_ROUNDS)]
+        grid.check_costs(grid.parse_costs(options), setups)
+        count += options["repeats"] * len(setups)
+    if count > MOST_TRIALS:
+        raise usage(f"{count:,} trials; at most {MOST_TRIALS:,}", "try fewer values at once")
+    return job

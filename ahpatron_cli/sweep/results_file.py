@@ -210,15 +210,10 @@ def merge_results(files: Mapping[str, Contents]) -> Contents:
     for path, contents in files.items():
         merged.headers += (one for one in contents.headers if one not in merged.headers)
         for trial in contents.trials.values():
-            known = merged.trials.get(trial.id, trial)
-            if (
-                known.run
-                and trial.run
-                and replace(known.run, seconds=trial.run.seconds) != trial.run
-            ):
-                problem = (
-                    f"trial {trial.id} ({trial.learner}) has a different result in another file"
-                )
+            run, known = trial.run, merged.trials.get(trial.id, trial).run
+            if run and known and replace(known, seconds=run.seconds) != run:
+                who = f"{trial.id} ({trial.learner})"
+                problem = f"trial {who} has a different result in another file"
                 hint = "`ahpatron report` of each shows the versions; merge those alike only"
                 raise bad_data(problem, path, hint=hint)
             merged.add(trial)

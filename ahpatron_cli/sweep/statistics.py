@@ -25,7 +25,7 @@ Exact: TypeAlias = Fraction | float
 """A value that is compared exactly: a fraction, or a float as it is."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Difference:
     """Paired difference between a setting and the best one, over their common permutations."""
 
@@ -60,6 +60,13 @@ def compare(
 
     se = stdev(map(float, gaps)) / math.sqrt(count)
     return Difference(mean, se, count, 2 * float(stdtr(count - 1, -abs(mean) / se)))
+
+
+def correct(differences: Sequence[Difference]) -> None:
+    """Set the corrected p-values of these differences, as far as they have been tested."""
+    tested = [(one, one.p_value) for one in differences if one.p_value is not None]
+    for (one, _), p_holm in zip(tested, holm([p for _, p in tested]), strict=True):
+        one.p_holm, one.more_than_noise = p_holm, p_holm < SIGNIFICANCE
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

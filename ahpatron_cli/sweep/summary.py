@@ -32,12 +32,11 @@ from ahpatron_cli.records import (
     summarise,
 )
 from ahpatron_cli.sweep.statistics import (
-    SIGNIFICANCE,
     Difference,
     Order,
     OverDatasets,
     compare,
-    holm,
+    correct,
     over_datasets,
 )
 
@@ -182,16 +181,6 @@ class Setting:
     def cost(self) -> float:
         """The mean, negated if larger values are better, so that the lowest cost is best."""
         return -self.mean if self.metric.larger_is_better else self.mean
-
-    @property
-    def mean_text(self) -> str:
-        """The mean as tables show it."""
-        return self.metric.text(self.mean)
-
-    @property
-    def sd_text(self) -> str | None:
-        """The standard deviation as tables show it."""
-        return None if self.sd is None else self.metric.text(self.sd)
 
     @property
     def rank(self) -> tuple[Any, ...]:
@@ -368,28 +357,16 @@ def _compared(
         settings_of(group, metric, tried[group[0].learner])
         for group in grouped(trials, lambda trial: (trial.learner,))
     ]
-    leaders = {setting_key(one): one for one in map(best_of, groups)}
-    best = best_of(list(leaders.values())) if leaders else None
-    gaps = {
-        setting_key(one): compare(one.values, best.values, sampled=trials[0].data.shuffled)
-        for group in groups
-        for one in group
-        if best and one is not best
-    }
-    tested = {key: gap for key in leaders if (gap := gaps.get(key)) and gap.p_value is not None}
-    p_values = holm([gap.p_value or 0.0 for gap in tested.values()])
-    for (key, gap), p_holm in zip(tested.items(), p_values, strict=True):
-        gaps[key] = replace(gap, p_holm=p_holm, more_than_noise=p_holm < SIGNIFICANCE)
-    settings = [
-        replace(
-            one,
-            difference=gaps.get(setting_key(one)),
-            best_of_learner=setting_key(one) in leaders,
-            best_of_data=one is best,
-        )
-        for group in groups
-        for one in group
-    ]
+    leaders = [best_of(group) for group in groups]
+    best, settings = best_of(leaders) if leaders else None, list[Setting]()
+    for group, leader in zip(groups, leaders, strict=True):
+        for one in group:
+            gap = None
+            if best and one is not best:
+                gap = compare(one.values, best.values, sampled=trials[0].data.shuffled)
+            leads = replace(one, best_of_learner=one is leader, best_of_data=one is best)
+            settings.append(replace(leads, difference=gap))
+    correct([one.difference for one in settings if one.best_of_learner and one.difference])
     # by value, independent of the order in which trials finished
     return sorted(settings, key=lambda s: (_rank(s.learner), *map(_sortable, s.varied.values())))
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.sweep.config import Config, read_config
+from ahpatron_cli.sweep.config import Job, read_config
 from ahpatron_cli.sweep.grid import Choice
 
 
-def config(folder: Path, text: str) -> Config:
+def config(folder: Path, text: str) -> Job:
     path = folder / "sweep.toml"
     path.write_text(text)
     return read_config(str(path))
@@ -51,9 +51,8 @@ def test_everything_it_can_say(tmp_path: Path) -> None:
         Choice(None, "sigma", ("2",), f"{where}: grid.sigma"),
         Choice("bogd++", "step", ("10^[-3:3]/sqrt(T)",), f"{where}: learner.bogd++.step"),
     ]
-    file, other = found.files
-    assert (file.path, other.path) == (str(tmp_path / "a.svm"), f"{tmp_path}/x/b.svm")
-    assert [(one.learner, one.name, one.texts) for one in file.layer] == [
+    assert list(found.files) == [str(tmp_path / "a.svm"), f"{tmp_path}/x/b.svm"]
+    assert [(one.learner, one.name, one.texts) for one in found.files[f"{tmp_path}/a.svm"]] == [
         (None, "sigma", ("0.5",)),
         ("ahpatron", "epsilon", ("0.5", "0.6")),
     ]
@@ -62,7 +61,7 @@ def test_everything_it_can_say(tmp_path: Path) -> None:
 def test_files_of_the_command_line_keep_the_choices_for_their_names(tmp_path: Path) -> None:
     found = config(tmp_path, '[[data]]\npath = "a.svm"\ngrid = { sigma = 2 }')
     chosen = found.choose_files(["else/a.svm", "a.svm.gz", "b.svm"])
-    assert [(file.path, len(file.layer)) for file in chosen] == [
+    assert [(path, len(layer)) for path, layer in chosen.items()] == [
         ("else/a.svm", 1),
         ("a.svm.gz", 1),
         ("b.svm", 0),
@@ -70,8 +69,8 @@ def test_files_of_the_command_line_keep_the_choices_for_their_names(tmp_path: Pa
     assert found.choose_files([]) == found.files
     table = '[[data]]\npath = "{0}/t.svm"\ngrid = {{ sigma = {0} }}\n'
     found = config(tmp_path, table.format(1) + table.format(2))
-    (second,) = found.choose_files([str(tmp_path / "2" / "t.svm")])
-    assert second.layer[0].texts == ("2",)
+    (second,) = found.choose_files([str(tmp_path / "2" / "t.svm")]).values()
+    assert second[0].texts == ("2",)
     with pytest.raises(UserError, match="could be"):
         found.choose_files(["elsewhere/t.svm"])
 

@@ -139,8 +139,11 @@ class TableReader:
             text = {name for name in (options.label, options.id, *options.category) if name}
             if source.rereadable:
                 with open_source(source.name) as again:
-                    rows = _limited(open_reader(again).batches(used, text), max_rows)
-                    schema, remarks, self.scan = infer(reader, options, rows, text, self.numeric)
+                    first = open_reader(again)
+                    rows = _limited(first.batches(used, text), max_rows)
+                    schema, remarks, self.scan = infer(first, options, rows, text, self.numeric)
+                    for name in first.padded:  # their cells cannot be copied
+                        self.numeric.pop(name, None)
                     self.scan.sha256 = again.sha256()
             else:
                 batches = reader.batches(used, text)

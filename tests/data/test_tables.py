@@ -404,7 +404,7 @@ def test_all_rows_of_a_file_fix_its_schema_and_are_counted(tmp_path: Path) -> No
     assert found.made.features == ["a", "c=late", "c=x", "c=z"]
     assert found.scan is not None
     assert found.scan.rows == 2000
-    assert found.scan.labels.counts == {0: 1000, 1: 1000}
+    assert found.scan.counts == {0: 1000, 1: 1000}
     short = opened(str(path), max_rows=7)
     assert (len(short.rows), short.made.features[-1]) == (7, "c=z")
 

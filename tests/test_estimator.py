@@ -27,7 +27,7 @@ from ahpatron_cli import OnlineKernelClassifier
 from ahpatron_cli.core import REGISTRY
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
-from ahpatron_cli.runner import BatchResult, LearnerSpec, RunOptions, run_repeat
+from ahpatron_cli.runner import LearnerSpec, RunOptions, run_repeat
 from support.command import Ahpatron
 from support.streams import make_stream
 
@@ -141,11 +141,17 @@ def test_fit_counts_what_run_counts(ahpatron: Ahpatron, name: str) -> None:
 def test_weights_of_samples_and_of_classes_are_costs(learner: str) -> None:
     """The same scores as `--cost`, by any of the three ways; on sparse rows, too."""
     setup = LearnerSpec(learner, {"budget": 60}, "gaussian", {"sigma": FILES["rings"]})
-    parts: list[BatchResult] = []
+    parts: list[np.ndarray] = []
     with open_source(path_of("rings")) as source:
         options = RunOptions(1, 7, False, costs={1.0: 5.0})
-        run_repeat(load(source, Preparation()), setup, options, 0, [parts.append])
-    scores = np.concatenate([part.scores for part in parts])
+        run_repeat(
+            load(source, Preparation()),
+            setup,
+            options,
+            0,
+            [lambda run, batch, scores: parts.append(scores)],
+        )
+    scores = np.concatenate(parts)
     rows, labels = load_svmlight_file(path_of("rings"))
     common = {"sigma": FILES["rings"], "budget": 60, "random_state": 7}
     weights = np.where(labels == 1, 5.0, 1.0)

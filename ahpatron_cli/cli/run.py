@@ -193,6 +193,7 @@ def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
         raise bad_data("this is an archive of NumPy arrays", path, hint=FROM_ARRAYS)
     for path in data if certify else ():
         if path == "-" or (Path(path).exists() and not Path(path).is_file()):
-            problem = f"--certify reads the data again, and {path} can be read only once"
+            shown = "standard input" if path == "-" else path
+            problem = f"--certify reads the data again, and {shown} can be read only once"
             raise usage(problem, "write it to a file first")
     return data

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OnlineKernelClassifier", "__version__", "read_results"]
 
-__version__ = "0.2.0"
+__version__ = "1.0.0"
 
 
 def read_results(path: str | PathLike[str]) -> list[dict[str, Any]]:

@@ -248,7 +248,8 @@ def load_model(path: str, learner: str | None = None) -> Model:
 def damaged(reason: str, path: str) -> UserError:
     """The error for a model file that is damaged or was not written by ahpatron."""
     first = reason.partition("\n")[0][:200]
-    return bad_data(f"this is not a model of ahpatron, or it is damaged: {first}", path)
+    problem = f"this is not a model of ahpatron, or it is damaged: {first}"
+    return bad_data(problem, path, hint="`ahpatron run DATA --save MODEL.npz` writes a model")
 
 
 def _header(archive: zipfile.ZipFile, path: str) -> Header:

@@ -1,7 +1,6 @@
 """Output files: complete or absent, whatever happens."""
 
 import os
-import resource
 import stat
 import subprocess
 import sys
@@ -18,14 +17,6 @@ OLD = "the old content"
 
 def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-def run_python(program: str, *arguments: object, **options: object) -> None:
-    """Run a program that may change what belongs to a process."""
-    # coverage would write its own file under the same limit
-    environment = {name: v for name, v in os.environ.items() if not name.startswith("COVERAGE")}
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    subprocess.run(command, check=True, timeout=120, env=environment, **options)
 
 
 @pytest.mark.parametrize("existing", [True, False])
@@ -91,15 +82,17 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(tmp_path: Path, existing: bo
     target = tmp_path / "a.txt"
     if existing:
         target.write_text(OLD)
-    run_python(
-        "import sys; from ahpatron_cli.errors import UserError\n"
+    program = (
+        "import resource, sys; from ahpatron_cli.errors import UserError\n"
         "from ahpatron_cli.atomic import write_atomically\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "try: write_atomically(sys.argv[1], 'x' * 100_000)\n"
         "except UserError as error: assert error.code == 74\n"
-        "else: raise AssertionError\n",
-        target,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+        "else: raise AssertionError\n"
     )
+    # coverage would write its own file under the same limit
+    environment = {name: v for name, v in os.environ.items() if not name.startswith("COVERAGE")}
+    subprocess.run([sys.executable, "-c", program, target], check=True, env=environment)
     assert names_in(tmp_path) == (["a.txt"] if existing else [])
     assert not existing or target.read_text() == OLD
 

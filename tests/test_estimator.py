@@ -1,4 +1,4 @@
-"""The scikit-learn estimator: its conventions, and that it plays what the command line plays."""
+"""The scikit-learn estimator: its conventions, and the same results as the command line."""
 
 from __future__ import annotations
 
@@ -25,9 +25,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import ahpatron_cli
 from ahpatron_cli import OnlineKernelClassifier
 from ahpatron_cli.core import REGISTRY
-from ahpatron_cli.data.dataset import Preparation, load
-from ahpatron_cli.data.source import open_source
-from ahpatron_cli.runner import LearnerSpec, RunOptions, run_repeat
 from support.command import Ahpatron
 from support.streams import make_stream
 
@@ -138,20 +135,12 @@ def test_fit_counts_what_run_counts(ahpatron: Ahpatron, name: str) -> None:
 
 
 @pytest.mark.parametrize("learner", ["ahpatron", "arow", "norma", "nogd"])
-def test_weights_of_samples_and_of_classes_are_costs(learner: str) -> None:
+def test_weights_of_samples_and_of_classes_are_costs(ahpatron: Ahpatron, learner: str) -> None:
     """The same scores as `--cost`, by any of the three ways; on sparse rows, too."""
-    setup = LearnerSpec(learner, {"budget": 60}, "gaussian", {"sigma": FILES["rings"]})
-    parts: list[np.ndarray] = []
-    with open_source(path_of("rings")) as source:
-        options = RunOptions(1, 7, False, costs={1.0: 5.0})
-        run_repeat(
-            load(source, Preparation()),
-            setup,
-            options,
-            0,
-            [lambda run, batch, scores: parts.append(scores)],
-        )
-    scores = np.concatenate(parts)
+    words = ("-l", learner, "-B", 60, "--sigma", FILES["rings"], "--cost", "1=5", "--seed", 7)
+    ahpatron.succeed("run", path_of("rings"), *words, "--predictions", "p.csv")
+    lines = (ahpatron.folder / "p.csv").read_text().splitlines()[1:]
+    scores = [float(line.split(",")[6]) for line in lines]
     rows, labels = load_svmlight_file(path_of("rings"))
     common = {"sigma": FILES["rings"], "budget": 60, "random_state": 7}
     weights = np.where(labels == 1, 5.0, 1.0)
@@ -242,15 +231,10 @@ def test_a_copy_goes_on_as_one_fit_would(learner: str, copied: Callable[[Any], A
 
 
 def test_a_grid_search_over_a_pipeline() -> None:
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), OnlineKernelClassifier(budget=20)),
-        {
-            "onlinekernelclassifier__sigma": [0.01, 1.0],
-            "onlinekernelclassifier__params": [None, {"selection": "greedy", "ridge": 0.01}],
-        },
-        cv=3,
-        error_score="raise",
-    ).fit(X, Y)
+    own = {"sigma": [0.01, 1.0], "params": [None, {"selection": "greedy", "ridge": 0.01}]}
+    grid = {f"onlinekernelclassifier__{name}": values for name, values in own.items()}
+    pipeline = make_pipeline(StandardScaler(), OnlineKernelClassifier(budget=20))
+    search = GridSearchCV(pipeline, grid, cv=3, error_score="raise").fit(X, Y)
     assert search.best_params_["onlinekernelclassifier__sigma"] == 1.0
     assert search.best_score_ > 0.6
     assert cross_val_score(search.best_estimator_, X, Y, cv=3).min() > 0.5
@@ -320,7 +304,7 @@ def test_classes_and_no_others() -> None:
     assert model.partial_fit(X[1:2], Y[1:2], classes=["no", "yes"]).player_.tally.rounds == 2
 
 
-def test_several_classes_are_played_as_the_command_plays_them(ahpatron: Ahpatron) -> None:
+def test_several_classes_are_run_as_the_command_runs_them(ahpatron: Ahpatron) -> None:
     """The same mistakes from dense and sparse rows, in one piece and in several."""
     wanted = np.array(["a", "b", "c", "d"])[np.digitize(X[:, 0], [-0.5, 0.0, 0.5])]
     numbers = np.searchsorted(["a", "b", "c", "d"], wanted)

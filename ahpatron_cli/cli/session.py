@@ -162,7 +162,7 @@ class Session:
             specs = self._usable(with_sigma(self.specs, dataset, stderr.note), dataset, horizon)
             self._source = None if options.in_memory else source
             total = len(specs) * options.repeats if options.in_memory else source.size
-            rows = self.predictions is not None  # these may go to the same terminal
+            rows = self.predictions is not None and self.predictions.to_stdout
             with stderr.progress(total, Path(path).name, beside_rows=rows) as self._progress:
                 results = self._learn(dataset, specs, horizon)
             self.ended_by, summary = watch.ended_by, dataset.facts()
@@ -274,7 +274,7 @@ class Session:
         """Print messages after a batch: progress, rises of the mistake rate, counts with -v."""
         learner, rounds, mistakes = run.setup.learner, run.rounds, run.mistakes
         for number in run.drifts:
-            rose = f"{learner}: the mistake rate rose, as of round {number:,}"
+            rose = f"{learner}: the mistake rate rose; noticed in round {number:,}"
             self.stderr.warn(rose, timed=True)
         rate = f"{100 * mistakes / max(rounds, 1):.2f} %"
         recent = f", now {100 * run.recent.rate:.2f} %" if run.recent else ""

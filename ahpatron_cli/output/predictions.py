@@ -48,6 +48,7 @@ class PredictionWriter:
     def __init__(self, output: Output, format: str = "csv", *, continued: bool = False) -> None:
         """`continued` means that the output already has a header."""
         self._output, self._as_json, self._begun = output, format == "jsonl", continued
+        self.to_stdout = output is sys.stdout
 
     def write_rounds(
         self,

@@ -74,21 +74,6 @@ def test_each_class_has_its_cost(name: str) -> None:
     assert confusion(1, 20, 1)[1, 1] > plain[1, 1]
 
 
-def test_a_model_keeps_its_costs(ahpatron: Ahpatron, rings: Path) -> None:
-    lines = rings.read_text().splitlines(keepends=True)
-    ahpatron.write("a.svm", "".join(lines[:900]))
-    ahpatron.write("b.svm", "".join(lines[900:]))
-    costs = ("--cost", "1=3", "--sigma", 0.3)
-    whole = ahpatron.run(rings, *costs)
-    ahpatron.run("a.svm", *costs, "--save", "m.npz")
-    resumed = ahpatron.run("b.svm", "--resume", "m.npz")
-    assert outcome(resumed)[:-1] == outcome(whole)[:-1]
-    assert resumed["costs"] == [1, 3]
-    ahpatron.run("a.svm", *costs, "--checkpoint", "c.npz")
-    other = ("run", "a.svm", "--sigma", 0.3, "--checkpoint", "c.npz", "--cost", "1=4")
-    assert "another run" in ahpatron.refusal(2, *other)
-
-
 def test_a_sweep_weighs_as_run_does(ahpatron: Ahpatron, rings: Path) -> None:
     grid = (rings, "-l", "arow", "-g", "budget=10,20", "--sigma", "0.3", "--out", "r.jsonl")
     costs = ("--cost", "1=5", "--cost", "-1=0.5")

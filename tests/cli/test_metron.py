@@ -58,14 +58,12 @@ def test_a_grid_of_sigma_does_not_multiply_its_trials(ahpatron: Ahpatron, units:
     assert found[0]["metron"] == found[1]["metron"]
 
 
-@pytest.mark.parametrize("cut", [5, 150])
-def test_a_model_continues_and_lists_relevant_features(
-    ahpatron: Ahpatron, units: str, cut: int
-) -> None:
+def test_a_model_continues_and_lists_relevant_features(ahpatron: Ahpatron, units: str) -> None:
+    """It is cut before the first change of the metric; tests/cli/test_models.py cuts it later."""
     whole = ahpatron.run(units, *METRON)
     rows = ahpatron.read(units).splitlines(keepends=True)
-    ahpatron.write("first.svm", "".join(rows[:cut]))
-    ahpatron.write("rest.svm", "".join(rows[cut:]))
+    ahpatron.write("first.svm", "".join(rows[:5]))
+    ahpatron.write("rest.svm", "".join(rows[5:]))
     ahpatron.succeed("run", "first.svm", *METRON, "--save", "m.npz")
     run = ahpatron.run("rest.svm", "--resume", "m.npz", "--save", "m.npz")
     assert (run["mistakes"], run["updates"]) == (whole["mistakes"], whole["updates"])
@@ -74,7 +72,6 @@ def test_a_model_continues_and_lists_relevant_features(
     relevance = model["relevance"]
     assert {relevance[0]["feature"], relevance[1]["feature"]} == {1, 5}
     assert sum(one["relevance"] for one in relevance) == pytest.approx(1)
-    assert len(ahpatron.succeed("predict", "m.npz", units).out.splitlines()) == 401
 
 
 @pytest.mark.parametrize("multiclass", ["shared", "rest"])

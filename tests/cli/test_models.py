@@ -54,14 +54,27 @@ def assert_close(found: dict[str, Any], wanted: dict[str, Any]) -> None:
         assert found[name] == expected, name
 
 
+WAYS = {
+    **{name: f"-l {name} --sigma 0.1" for name in REGISTRY},
+    "costs": "--sigma 0.3 --cost 1=3",
+    "classes": "-l ahpatron+ -p multiclass=shared --sigma 0.3",
+    "one learner per class": "--sigma 0.3",
+    "scale and sigma": "--scale standard --sigma auto --warm-up 500",
+}
+
+
 @pytest.mark.parametrize("at", [576, 599])
-@pytest.mark.parametrize("learner", REGISTRY)
-def test_two_parts_are_one_run(ahpatron: Ahpatron, rings: Path, learner: str, at: int) -> None:
-    rows = ahpatron.write("d.svm", b"".join(rings.read_bytes().splitlines(keepends=True)[:1000]))
+@pytest.mark.parametrize("way", WAYS)
+def test_two_parts_are_one_run(ahpatron: Ahpatron, rings: Path, way: str, at: int) -> None:
+    lines = rings.read_bytes().splitlines(keepends=True)[:1000]
+    if "class" in way:
+        lines = [b"%d%s" % (n % 3, line[line.index(b" ") :]) for n, line in enumerate(lines)]
+    rows = ahpatron.write("d.svm", b"".join(lines))
     cut(ahpatron, rows, at)
-    options = ["-l", learner, "--sigma", "0.1", "--seed", "3"]
-    options += ["-B", "60"] if "budget" in REGISTRY[learner].specs() else []
-    options += ["-p", "horizon=1000"] if "horizon" in REGISTRY[learner].specs() else []
+    options = [*WAYS[way].split(), "--seed", "3"]
+    specs = REGISTRY[way if way in REGISTRY else "ahpatron"].specs()
+    options += ["-B", "60"] if "budget" in specs else []
+    options += ["-p", "horizon=1000"] if "horizon" in specs else []
     whole = ahpatron.json("run", rows, *options, "--predictions", "whole.csv", "--save", "w.npz")
     first = ahpatron.json("run", "a.svm", *options, "--predictions", "1.csv", "--save", "m.npz")
     more = ("--resume", "m.npz", "--save", "m.npz", "--predictions", "2.csv")
@@ -209,7 +222,7 @@ def test_a_checkpoint_of_other_settings_or_data_is_refused(ahpatron: Ahpatron) -
     first, again = (ahpatron.json(*words, "-B", "40") for _ in range(2))
     assert record(again) == record(first)
     assert again["runs"][0]["this_file"] is None  # all rounds are of this file
-    for changed in ("-B 60", "-B 40 -l rbp", "-B 40 --seed 1", "-B 40 --sigma 2", ""):
+    for changed in ("-B 60", "-B 40 -l rbp", "-B 40 --seed 1", "-B 40 --cost 1=4", ""):
         assert "another run" in ahpatron.refusal(2, *words, *changed.split())
     # the same values, in other rows
     ahpatron.write("s.svm", "+1 1:1\n-1 2:1 3:1 10:1 11:1 12:1\n" + "".join(rows[2:]))
@@ -230,10 +243,11 @@ def test_checkpoints_are_written_every_so_many_rounds(
 
 
 @pytest.mark.parametrize("at", [100, 150, 200])
-def test_a_file_that_grew_goes_on(ahpatron: Ahpatron, at: int) -> None:
+@pytest.mark.parametrize("options", ["-B 40", "-B 40 --scale standard --sigma auto --warm-up 90"])
+def test_a_file_that_grew_goes_on(ahpatron: Ahpatron, at: int, options: str) -> None:
     whole = features(5, 0, 150) + features(5, 9, 100)
     ahpatron.write("g.svm", "".join(whole.splitlines(keepends=True)[:at]))
-    words = ("run", "g.svm", "-B", "40")
+    words = ("run", "g.svm", *options.split())
     ahpatron.succeed(*words, "--checkpoint", "c.npz")
     ahpatron.write("g.svm", whole)
     grown = ahpatron.succeed(*words, "--checkpoint", "c.npz", "--json")

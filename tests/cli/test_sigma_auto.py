@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from support.command import Ahpatron
-
-
-def only_run(ahpatron: Ahpatron, *words: object, **options: Any) -> dict[str, Any]:
-    return {**ahpatron.run(*words, **options), "this_file": None}
-
 
 BUDGET = ("-B", "60")
 
@@ -22,36 +16,18 @@ def test_the_width_chosen_is_recorded_and_given_it_is_the_same_run(
     ahpatron: Ahpatron, rings: Path, kernel: str
 ) -> None:
     options = ("--kernel", kernel, *BUDGET)
-    run = only_run(ahpatron, rings, "--sigma", "auto", *options)
+    run = ahpatron.run(rings, "--sigma", "auto", *options)
     sigma = run["params"]["sigma"]
     assert f"{sigma:g}" in ahpatron("run", rings, "--sigma", "auto", *options).err
-    assert only_run(ahpatron, rings, "--sigma", sigma, *options) == run
+    assert ahpatron.run(rings, "--sigma", sigma, *options) == run
     text = rings.read_bytes()
-    assert only_run(ahpatron, "-", "-p", "sigma=auto", *options, stdin=text) == run
-    shuffled = only_run(ahpatron, rings, "--sigma", "auto", "--shuffle", *options)
+    assert ahpatron.run("-", "-p", "sigma=auto", *options, stdin=text) == run
+    shuffled = ahpatron.run(rings, "--sigma", "auto", "--shuffle", *options)
     assert shuffled["params"]["sigma"] == sigma
 
 
-def test_a_model_and_a_checkpoint_go_on_with_scale_and_sigma(
-    ahpatron: Ahpatron, breast_cancer: Path
-) -> None:
-    lines = breast_cancer.read_bytes().splitlines(keepends=True) * 3
-    options = ("--sigma", "auto", "--scale", "standard", *BUDGET)
-    cut = 1088
-    ahpatron.write("whole.svm", b"".join(lines))
-    ahpatron.write("rest.svm", b"".join(lines[cut:]))
-    grown = ahpatron.write("grown.svm", b"".join(lines[:cut]))
-    whole = only_run(ahpatron, "whole.svm", *options)
-    kept = (*options, "--checkpoint", "c.npz", "--every", "64")
-    only_run(ahpatron, "grown.svm", *options, "--save", "m.npz")
-    only_run(ahpatron, "grown.svm", *kept)
-    assert only_run(ahpatron, "rest.svm", "--resume", "m.npz") == whole
-    grown.write_bytes(b"".join(lines))
-    assert only_run(ahpatron, "grown.svm", *kept) == whole
-
-
 def test_a_sweep_takes_auto_as_a_value(ahpatron: Ahpatron, rings: Path) -> None:
-    sigma = only_run(ahpatron, rings, "--sigma", "auto", *BUDGET)["params"]["sigma"]
+    sigma = ahpatron.run(rings, "--sigma", "auto", *BUDGET)["params"]["sigma"]
     grid = ("-g", f"sigma=auto,0.1,{sigma}", "-B", "40", "--repeats", "2", "--out", "r.jsonl")
     (data,) = ahpatron.json("sweep", rings, *grid)["datasets"]
     assert [one["params"]["sigma"] for one in data["settings"]] == [0.1, sigma]
@@ -71,11 +47,11 @@ def test_streams_are_scaled_by_their_first_rows(
     options = ("--scale", scale, *BUDGET)
     rows, found = [], []
     for part in (lines, lines[:1472]):
-        run = only_run(ahpatron, "-", *options, "--predictions", "p.csv", stdin=b"".join(part))
+        run = ahpatron.run("-", *options, "--predictions", "p.csv", stdin=b"".join(part))
         rows.append(ahpatron.read("p.csv").splitlines())
         found.append(run)
     assert rows[0][:1473] == rows[1]
-    from_file = only_run(ahpatron, rings, *options)
+    from_file = ahpatron.run(rings, *options)
     assert from_file == found[0]
     sweep = ("sweep", rings, "--no-shuffle", *options, "--out", "r.jsonl")
     (setting,) = ahpatron.json(*sweep)["datasets"][0]["settings"]

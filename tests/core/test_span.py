@@ -36,19 +36,6 @@ def grown(
     return f, joined
 
 
-@pytest.mark.parametrize("gram", [False, True])
-def test_duplicates_are_in_the_span(gram: bool) -> None:
-    rows = make_stream(seed=3, rounds=60, features=2).X
-    f, joined = grown(np.concatenate([rows, rows[::-1]]), 0.0025, gram=gram)
-    assert max(joined) < 60
-    f.open(KERNEL.points(rows[joined]))
-    for t in range(f.m):
-        f.t = t
-        d, squared = f.projection()
-        assert squared == 0.0
-        np.testing.assert_allclose(d[: f.n], np.arange(f.n) == f.t, atol=1e-8)
-
-
 @pytest.mark.parametrize("tolerance", [1e-6, 1e-4, 1e-2])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_points_on_a_line_do_not_spoil_it(tolerance: float, shuffled: bool) -> None:

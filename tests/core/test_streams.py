@@ -12,7 +12,6 @@ import scipy.sparse
 
 from ahpatron_cli.core import REGISTRY, CsrRows, Gaussian, Laplacian, Linear, Player, play
 from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.rows import unit_rows
 from support.cases import Case
 from support.matrices import full
 from support.streams import compress, make_stream
@@ -134,13 +133,6 @@ def test_rows_of_scipy(kind: str) -> None:
     score = found.score(getattr(scipy.sparse, kind)(X[:1]))
     assert score == pytest.approx(found.score(X[0].tolist()), abs=1e-12)
     assert found.learn(X[0].tolist(), 1) == pytest.approx(score, abs=1e-12)
-
-
-def test_unit_rows() -> None:
-    X = np.array([[3.0, 4.0], [0.0, 0.0], [3e-200, 4e-200], [3e200, 4e200]])
-    expected = np.array([[0.6, 0.8], [0.0, 0.0], [0.6, 0.8], [0.6, 0.8]])
-    np.testing.assert_allclose(unit_rows(X), expected)
-    np.testing.assert_allclose(unit_rows(compress(X)).dense(), expected)
 
 
 @pytest.mark.parametrize("piece", [300, 64, 7])

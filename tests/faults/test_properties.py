@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.sweep.results_file import decode, encode_trial, read_results
-from faults.fuzz_reader import made_up
-from faults.reading import check
+from faults.reading import check, made_up
 from support.effort import examples
 from support.models import MODEL, changed, contents, npy, player_of, rewritten
 from support.trials import stored_trial as trial

@@ -214,8 +214,11 @@ def interpolated(which: int, m: float, k: float) -> float:
 
 @cache
 def node(row: int, column: int) -> tuple[float, float]:
+    return merged(row / CELLS / 2, (column / CELLS) ** 2)
+
+
+def merged(m: float, k: float) -> tuple[float, float]:
     """Loss in units of a_i², and h by bisection: g rises where m(1-h)κ^((1-h)²) > (1-m)hκ^(h²)."""
-    m, k = row / CELLS / 2, (column / CELLS) ** 2
     if k == 0:
         return 1.0, 0.0
     if m == 0:

@@ -37,7 +37,6 @@ from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import Number, ParamValue, plain_params
 from ahpatron_cli.runner import (
-    BatchResult,
     LearnerSpec,
     Observer,
     Run,
@@ -409,7 +408,7 @@ class SavedRun:
             except StateError as error:
                 raise usage(str(error), f"see {GUIDE}") from None
 
-        def save_if_due(_: BatchResult) -> None:
+        def save_if_due(*_: object) -> None:
             if self._checkpoint and self._trail.rounds - self._saved_at >= self._every:
                 self._save(self._checkpoint, run, dataset)
                 self._saved_at = self._trail.rounds

@@ -301,7 +301,7 @@ class _Seen:
             many = f"more than {MAX_CATEGORIES:,}" if different > MAX_CATEGORIES else different
             problem = f"column {self.name!r} has {many} different texts in {rows:,} rows"
             hint = f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
-            hint += "; dates must be written like 2024-05-31"
+            hint += "; dates must be written like 2024-05-31, numbers like 1.5"
             raise bad_data(problem, path, self.first["category"][0], hint)
 
 
@@ -394,6 +394,7 @@ def _label_numbers(
         return {name: float(i) for i, name in enumerate(sorted(labels))}, []
     else:  # the rarer label is positive; if equal, the later in alphabetical order
         ordered = sorted(labels, key=lambda name: (-labels[name], name))
-    rarer = f", the rarer ({100 * labels[ordered[1]] / labels.total():.3g} %)" * (not is_numeric)
-    note = f"label {ordered[0]} is -1, {ordered[1]} is +1{rarer}; --positive chooses another"
+    rarer = f", the rarer ({100 * labels[ordered[1]] / labels.total():.3g} %)"
+    why = rarer if not is_numeric and labels[ordered[0]] > labels[ordered[1]] else ""
+    note = f"label {ordered[0]} is -1, {ordered[1]} is +1{why}; --positive chooses another"
     return {ordered[0]: -1.0, ordered[1]: 1.0}, [note]

@@ -27,7 +27,7 @@ from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
-from ahpatron_cli.data.dataset import LAYOUTS, WARM_UP, Preparation
+from ahpatron_cli.data.dataset import LAYOUTS, Preparation
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.schema import label_name
 from ahpatron_cli.data.tables import TableOptions
@@ -320,15 +320,13 @@ def preparation(options: Mapping[str, Any]) -> Preparation:
         positive=str(positive) if is_table and positive is not None else None,
         labels=tuple(labels.split(",")) if labels else (),
     )
+    plain = ("limit", "max_features", "warm_up", "allow_new_features")
     return Preparation(
-        limit=options["limit"],
+        **{name: options[name] for name in plain if name in options},
         scale=one_of("scale", options["scale"], SCALES),
         positive=None if is_table else parse_label(positive),
-        max_features=options["max_features"],
-        warm_up=options.get("warm_up", WARM_UP),
         labels=None if is_table or labels is None else _parse_labels(labels),
         layout=one_of("layout", options["layout"], LAYOUTS),
-        allow_new_features=options.get("allow_new_features", False),
         table=table,
     )
 

@@ -256,7 +256,7 @@ def test_a_fit_that_is_refused_leaves_an_estimator_that_is_not_fitted() -> None:
             model.fit(rows, labels)
         with pytest.raises(NotFittedError):
             model.predict(X)
-    model.partial_fit(X, y, classes=[0, 1])
+    assert model.partial_fit(X, y, classes=[0, 1]).player_.tally.rounds == 100
     scores = model.decision_function(X)
     for rows in (X[:, :2], np.full((100, 3), np.nan)):
         with pytest.raises(ValueError):
@@ -339,4 +339,3 @@ def test_a_row_that_cannot_be_computed_is_named(shuffle: bool) -> None:
         model.partial_fit(wild, Y)
     with pytest.raises(NotFittedError):
         model.predict(X)
-    assert model.partial_fit(X, Y, classes=["no", "yes"]).player_.tally.rounds == 400

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from ahpatron_cli.data.libsvm import fast as plain
 from ahpatron_cli.data.libsvm import reader as reader_module
 from ahpatron_cli.data.libsvm.reader import scan
-from faults.fuzz_reader import made_up
-from faults.reading import Reading, check, read
+from faults.reading import Reading, check, made_up, read
 from support.effort import examples
 
 

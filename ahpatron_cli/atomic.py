@@ -37,7 +37,7 @@ def format_of_suffix(
     if format is None and is_device(Path(path)):
         format = device_format
     if format is None:
-        hint = f"the suffix decides the format; use one of {' '.join(formats)}"
+        hint = f"the suffix decides the format; use {' or '.join(formats)}"
         raise UserError("the suffix of the file is unknown", place=Place(str(path)), hint=hint)
     return format
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from ahpatron_cli.core.certificates import (
     THEOREMS,
     Certificate,
-    Theorem,
     certify,
     comparators,
     radii_of,
@@ -32,28 +30,17 @@ def meet(key: str, setups: Sequence[LearnerSpec]) -> list[LearnerSpec]:
         learner = theorem.learners[0]
         about = f"is about {learner}, which is not among the chosen learners"
         raise usage(f"--theorem {key} {about}", f"add -l {learner}")
-    return [
-        _met(theorem, setup) if setup.learner in theorem.learners else setup for setup in setups
-    ]
-
-
-def _met(theorem: Theorem, setup: LearnerSpec) -> LearnerSpec:
-    given = setup.learner_params
-    met = replace(setup, learner_params={**theorem.settings(given), **given})
-    check(met)
-    if failing := theorem.failing(met.build()[0].params()):
-        problem = f"--theorem {theorem.key} requires {' and '.join(failing)}"
-        raise usage(problem, "change or leave out what contradicts it")
-    return met
-
-
-def check_rereadable(paths: Iterable[str]) -> None:
-    """Refuse paths that cannot be read twice, such as pipes."""
-    for path in paths:
-        if path == "-" or (Path(path).exists() and not Path(path).is_file()):
-            shown = "standard input" if path == "-" else path
-            problem = f"--certify reads the data again, and {shown} can be read only once"
-            raise usage(problem, "write it to a file first")
+    chosen = list(setups)
+    for number, setup in enumerate(setups):
+        if setup.learner in theorem.learners:
+            given = setup.learner_params
+            met = replace(setup, learner_params={**theorem.settings(given), **given})
+            check(met)
+            if failing := theorem.failing(met.build()[0].params()):
+                problem = f"--theorem {theorem.key} requires {' and '.join(failing)}"
+                raise usage(problem, "change or leave out what contradicts it")
+            chosen[number] = met
+    return chosen
 
 
 def certified(

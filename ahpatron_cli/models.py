@@ -37,7 +37,6 @@ from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import Number, ParamValue, plain_params
 from ahpatron_cli.runner import (
-    BatchResult,
     LearnerSpec,
     Observer,
     Run,
@@ -249,7 +248,8 @@ def load_model(path: str, learner: str | None = None) -> Model:
 def damaged(reason: str, path: str) -> UserError:
     """The error for a model file that is damaged or was not written by ahpatron."""
     first = reason.partition("\n")[0][:200]
-    return bad_data(f"this is not a model of ahpatron, or it is damaged: {first}", path)
+    problem = f"this is not a model of ahpatron, or it is damaged: {first}"
+    return bad_data(problem, path, hint="`ahpatron run DATA --save MODEL.npz` writes a model")
 
 
 def _header(archive: zipfile.ZipFile, path: str) -> Header:
@@ -408,7 +408,7 @@ class SavedRun:
             except StateError as error:
                 raise usage(str(error), f"see {GUIDE}") from None
 
-        def save_if_due(_: BatchResult) -> None:
+        def save_if_due(*_: object) -> None:
             if self._checkpoint and self._trail.rounds - self._saved_at >= self._every:
                 self._save(self._checkpoint, run, dataset)
                 self._saved_at = self._trail.rounds

@@ -40,8 +40,8 @@ from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
 from ahpatron_cli.numbers import share, short
 from ahpatron_cli.records import SCHEMA
 
-MOST_VALUES = 1 << 22
-"""Largest number of values plus rows of the matrix (about 150 MB with copies)."""
+MOST_VALUES = 1 << 21
+"""Largest number of values plus rows of the matrix (about 75 MB with copies)."""
 MOST_COLUMNS = 1 << 20
 """Number of first features for which statistics are computed."""
 MOST_SAMPLED, MOST_SAMPLED_VALUES = 4000, 1 << 20

@@ -49,6 +49,8 @@ class LearnerSpec:
     kernel_params: Mapping[str, ParamValue]
     source: str | None = None
     """`/path/to/file.py:ClassName` if the learner is defined in a file."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Texts of parameters that depend on the data, as in the grid: `10^0/√T`, `auto`."""
 
     @property
     def kind(self) -> type[Learner]:
@@ -152,34 +154,6 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
-class BatchResult:
-    """Result of a batch in one pass, passed to observers."""
-
-    learner: str
-    repeat: int
-    first: int
-    """Number of the first round of the batch, from 1."""
-    labels: Floats
-    """-1 and +1, or class numbers; NaN for rows without a label, which are not rounds."""
-    lines: Integers
-    scores: Floats
-    """f(x) of each row before the update; a column per class if there are more than two."""
-    mistaken: NDArray[np.bool_]
-    """Whether each round is a mistake."""
-    mistakes: int = 0
-    """Mistakes of the pass up to the end of the batch."""
-    ids: NDArray[np.object_] | None = None
-    """The id of each row, if a table has an id column (--id)."""
-    recent_rate: float | None = None
-    """Mistake rate of the last rounds; None without --window."""
-    drifts: tuple[int, ...] = ()
-    """Rounds of the batch in which a rise of the mistake rate was detected."""
-
-
-Observer: TypeAlias = Callable[[BatchResult], None]
-
-
-@dataclass(frozen=True)
 class RunResult:
     """Result of one pass: its record, curve, warnings and counts."""
 
@@ -218,7 +192,7 @@ class Run:
         """
         assert not setup.auto_sigma, "σ is chosen before the first round"
         self.setup, self.options, self.repeat, self.costs = setup, options, repeat, costs
-        self._path, self._classes = path, classes
+        self.path, self._classes = path, classes
         self.player = Player(
             *setup.build(),
             classes=len(classes or (-1, 1)),
@@ -231,7 +205,9 @@ class Run:
             self.player.load_state_dict(state)
         self._resumed = state is not None and not same_file
         self._before = replace(self.player.tally)
-        self._recent = RecentMistakes(self.rounds, options.window) if options.window else None
+        self.recent = RecentMistakes(self.rounds, options.window) if options.window else None
+        self.drifts: list[int] = []
+        """Rounds of the last batch in which a rise of the mistake rate was detected."""
         self._curve = _Curve(self.rounds, self.mistakes) if options.curve else None
         self._ranking = Ranking() if options.metrics and not self.rounds else None
 
@@ -245,9 +221,12 @@ class Run:
         """Number of rounds so far."""
         return self.player.tally.rounds
 
-    def feed(self, batch: Batch) -> BatchResult:
-        """Predict and learn from a batch; rows without a label are predicted only."""
-        first = self.rounds + 1
+    def feed(self, batch: Batch) -> Floats:
+        """Predict and learn from a batch; rows without a label are predicted only.
+
+        Returns f(x) of each row before its update, with a column per class if there are more than
+        two.
+        """
         parts = [
             self._learn(part) if labelled else self.score(part) for labelled, part in batch.runs()
         ]
@@ -255,21 +234,16 @@ class Run:
         labelled = ~np.isnan(batch.labels)
         labels, known = batch.labels[labelled], scores[labelled]
         wrong = predicted(known) != labels if known.ndim > 1 else mistaken(labels, known * labels)
-        drifts, rates = len(self._recent.drifts) if self._recent else 0, None
-        if self._recent and len(labels):
-            rates = self._recent.extend(wrong)
+        rates, self.drifts = None, []
+        if self.recent and len(labels):
+            before = len(self.recent.drifts)
+            rates = self.recent.extend(wrong)
+            self.drifts = self.recent.drifts[before:]
         if self._curve and len(labels):
             self._curve.extend(wrong, rates)
         if self._ranking is not None:
             self._ranking.add(known, labels)
-        return BatchResult(
-            *(self.setup.learner, self.repeat, first, batch.labels, batch.lines, scores),
-            mistaken=np.asarray(wrong),
-            mistakes=self.mistakes,
-            ids=batch.ids,
-            recent_rate=self._recent.rate if self._recent else None,
-            drifts=tuple(self._recent.drifts[drifts:]) if self._recent else (),
-        )
+        return scores
 
     def _learn(self, batch: Batch) -> Floats:
         """Learn from rows with labels; return f(x) of each before its update."""
@@ -295,7 +269,7 @@ class Run:
 
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
         problem, line = f"{what} cannot be computed: {error}", int(batch.lines[error.row])
-        return bad_data(problem, self._path, line, NUMERICAL_HINT)
+        return bad_data(problem, self.path, line, NUMERICAL_HINT)
 
     def result(self) -> RunResult:
         """Record, curve and warnings of the pass so far."""
@@ -339,7 +313,7 @@ class Run:
             effective_features=statistics.get("effective_features"),
             metrics=metrics,
             costs=self.costs,
-            **(self._recent.facts() if self._recent else {}),
+            **(self.recent.facts() if self.recent else {}),
         )
         return RunResult(
             record,
@@ -373,6 +347,10 @@ class _Curve:
         return self._points if done else np.hstack([self._points, self._last])
 
 
+Observer: TypeAlias = Callable[[Run, Batch, Floats], None]
+"""A function that is called after each batch with the run, the batch and the scores of `feed`."""
+
+
 def near_tie_warning(records: Iterable[RunRecord]) -> list[str]:
     """A warning that names learners whose f(x) is near 0 too often; empty if there are none."""
     affected = [
@@ -396,9 +374,9 @@ def run_batches(
     """Feed each batch of a stream to all runs in turn; return their results."""
     for batch in batches:
         for run in runs:
-            result = run.feed(batch)
+            scores = run.feed(batch)
             for observer in observers:
-                observer(result)
+                observer(run, batch, scores)
     return [run.result() for run in runs]
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
@@ -140,7 +139,8 @@ def test_weights_of_samples_and_of_classes_are_costs(ahpatron: Ahpatron, learner
     """The same scores as `--cost`, by any of the three ways; on sparse rows, too."""
     words = ("-l", learner, "-B", 60, "--sigma", FILES["rings"], "--cost", "1=5", "--seed", 7)
     ahpatron.succeed("run", path_of("rings"), *words, "--predictions", "p.csv")
-    scores = pd.read_csv(ahpatron.folder / "p.csv", float_precision="round_trip")["score"]
+    lines = (ahpatron.folder / "p.csv").read_text().splitlines()[1:]
+    scores = [float(line.split(",")[6]) for line in lines]
     rows, labels = load_svmlight_file(path_of("rings"))
     common = {"sigma": FILES["rings"], "budget": 60, "random_state": 7}
     weights = np.where(labels == 1, 5.0, 1.0)
@@ -256,7 +256,7 @@ def test_a_fit_that_is_refused_leaves_an_estimator_that_is_not_fitted() -> None:
             model.fit(rows, labels)
         with pytest.raises(NotFittedError):
             model.predict(X)
-    model.partial_fit(X, y, classes=[0, 1])
+    assert model.partial_fit(X, y, classes=[0, 1]).player_.tally.rounds == 100
     scores = model.decision_function(X)
     for rows in (X[:, :2], np.full((100, 3), np.nan)):
         with pytest.raises(ValueError):
@@ -339,4 +339,3 @@ def test_a_row_that_cannot_be_computed_is_named(shuffle: bool) -> None:
         model.partial_fit(wild, Y)
     with pytest.raises(NotFittedError):
         model.predict(X)
-    assert model.partial_fit(X, Y, classes=["no", "yes"]).player_.tally.rounds == 400

@@ -38,7 +38,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
   ahpatron run --demo -l metron
   ahpatron run data.svm -l arow -l ahpatron+ --sigma auto --scale minmax
   ahpatron run data.svm.gz -l all --budget 200 --repeats 10 --jobs 4
-  ahpatron run bank.csv --label y --drop id --sigma auto --save model.npz
+  ahpatron run bank.csv --label y --drop id -l metron --save model.npz
   zcat data.svm.gz | ahpatron run - --scale unit --predictions -
 """,
     sweep: """

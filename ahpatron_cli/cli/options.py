@@ -151,7 +151,7 @@ Learner = Annotated[list[str] | None, _learning(
     "own. [default: ahpatron]")]
 Budget = Annotated[str | None, _learning(
     "-B", "--budget", metavar="N",
-    help="B, the largest size of the active set; even. [default: 400]")]
+    help="B, the most examples stored; even for ahpatron, ahpatron+ and pomdr. [default: 400]")]
 Kernel = Annotated[str, _learning(
     "--kernel", metavar="NAME", autocompletion=_KERNELS,
     help="gaussian, laplacian, polynomial or linear (the last two normalised).")]

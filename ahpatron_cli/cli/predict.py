@@ -35,8 +35,8 @@ def predict(
     """Predict labels with a saved model, without learning.
 
     Writes the line (or the --id), the predicted label and the score f(x) of each row.
-    Rows need no labels: they start with index:value, or with ? in place of a label.
-    If there are labels, the mistakes are counted on stderr.
+    Labels are optional: tables may have no label column, and rows of LIBSVM text may start with
+    index:value or ?. If there are labels, the mistakes are printed to stderr.
     """
     import numpy as np
 

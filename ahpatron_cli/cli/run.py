@@ -3,6 +3,7 @@
 import shlex
 import signal
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -190,8 +191,9 @@ def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
         if {"header.npy", "meta.npy"} & {*entries(path)}:
             raise usage(f"{path} is a model, not data", f"--resume {path} continues with it")
         raise bad_data("this is an archive of NumPy arrays", path, hint=FROM_ARRAYS)
-    if certify:
-        from ahpatron_cli.certify import check_rereadable
-
-        check_rereadable(data)
+    for path in data if certify else ():
+        if path == "-" or (Path(path).exists() and not Path(path).is_file()):
+            shown = "standard input" if path == "-" else path
+            problem = f"--certify reads the data again, and {shown} can be read only once"
+            raise usage(problem, "write it to a file first")
     return data

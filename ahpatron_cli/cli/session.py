@@ -18,6 +18,8 @@ from ahpatron_cli import __version__
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.stderr import Stderr, now
 from ahpatron_cli.core.errors import ParameterError
+from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, load, stream
 from ahpatron_cli.data.labels import NewLabelError
 from ahpatron_cli.data.source import Source, open_source
@@ -31,7 +33,6 @@ from ahpatron_cli.output.predictions import (
 )
 from ahpatron_cli.records import Curve, DataRecord, Report, grouped
 from ahpatron_cli.runner import (
-    BatchResult,
     LearnerSpec,
     Observer,
     Run,
@@ -236,10 +237,10 @@ class Session:
         self._figures.clear()
         if writer := self.predictions:
 
-            def write(batch: BatchResult) -> None:
+            def write(run: Run, batch: Batch, scores: Floats) -> None:
                 schema = dataset.traits.schema
                 names = label_names(dataset.labels(), schema)
-                writer.write_rounds(dataset.name, batch, names, schema.id if schema else None)
+                writer.write_rounds(run, batch, scores, names, schema.id if schema else None)
 
             observers.append(write)
         if self.saved is not None:
@@ -263,24 +264,25 @@ class Session:
                     mistakes.mean(axis=1),
                     recent.mean(axis=1) if self.options.window else None,
                     mistakes.std(axis=1, ddof=1) if len(group) > 1 else None,
-                    (first.baseline_mistakes or 0) / max(first.rounds, 1),
+                    sum(one.record.baseline_mistakes or 0 for one in group)
+                    / max(len(group) * first.rounds, 1),
                     Path(path).name,
                 )
             )
 
-    def _show(self, batch: BatchResult) -> None:
+    def _show(self, run: Run, *_: object) -> None:
         """Print messages after a batch: progress, rises of the mistake rate, counts with -v."""
-        for number in batch.drifts:
-            rose = f"{batch.learner}: the mistake rate rose; noticed in round {number:,}"
+        learner, rounds, mistakes = run.setup.learner, run.rounds, run.mistakes
+        for number in run.drifts:
+            rose = f"{learner}: the mistake rate rose; noticed in round {number:,}"
             self.stderr.warn(rose, timed=True)
-        rounds, mistakes = batch.first - 1 + len(batch.mistaken), batch.mistakes
         rate = f"{100 * mistakes / max(rounds, 1):.2f} %"
-        recent = "" if batch.recent_rate is None else f", now {100 * batch.recent_rate:.2f} %"
+        recent = f", now {100 * run.recent.rate:.2f} %" if run.recent else ""
         done = self._source.position if self._source else max(len(self._figures) - 1, 0)
         self._progress(done, f"{rounds:,} rounds", f"{rate} mistakes{recent}")
-        name = f"{batch.learner}, repeat {batch.repeat}" if batch.repeat else batch.learner
+        name = f"{learner}, repeat {run.repeat}" if run.repeat else learner
         figures = f"{name}: {rounds:,} rounds, {mistakes:,} mistakes ({rate})"
-        due, _ = self._figures.get(name, (_FIRST_MILESTONE, ""))
+        due = self._figures.get(name, (_FIRST_MILESTONE, ""))[0]
         if rounds >= due:
             self.stderr.detail(figures)
             due = _FIRST_MILESTONE << (rounds // _FIRST_MILESTONE).bit_length()

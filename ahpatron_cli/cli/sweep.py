@@ -66,9 +66,8 @@ def sweep(
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.errors import one_of
     from ahpatron_cli.sweep.config import make_job
-    from ahpatron_cli.sweep.plan import plan
+    from ahpatron_cli.sweep.plan import SEARCHES, Search, plan
     from ahpatron_cli.sweep.results_file import ResultsFile, check_results_path, read_results
-    from ahpatron_cli.sweep.search import SEARCHES, Search
     from ahpatron_cli.sweep.summary import MISTAKE_RATE, summarise_trials
     from ahpatron_cli.sweep.trial import environment, run_trials
 

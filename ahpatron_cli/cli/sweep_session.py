@@ -17,8 +17,8 @@ from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_tex
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.records import grouped, setting_key
 from ahpatron_cli.runner import near_tie_warning
+from ahpatron_cli.sweep.plan import SHORT_ROUNDS, Search, estimated_seconds, learner_and_data
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile
-from ahpatron_cli.sweep.search import SHORT_ROUNDS, Search, estimated_seconds, learner_and_data
 from ahpatron_cli.sweep.summary import (
     METRICS,
     Criterion,

@@ -28,10 +28,10 @@ from ahpatron_cli.data.labels import (
     find_labels,
     show,
 )
-from ahpatron_cli.data.libsvm.reader import Scan, SvmReader, scan
+from ahpatron_cli.data.libsvm.reader import SvmReader, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
-from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.data.source import Source, first_batches, open_source
 from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
 from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.signals import StreamEnded, watch
@@ -42,8 +42,6 @@ DENSE_WIDTH = 4096
 DENSE_SHARE = 0.1
 """Rows are dense if at least this share of the first block is nonzero, up to this width."""
 WARM_UP = 1000
-PATIENCE = 1.0
-"""Seconds after which a warm-up that waits for rows of a pipe notifies the user."""
 LAYOUTS = ("auto", "dense", "sparse")
 
 
@@ -258,15 +256,14 @@ class Dataset:
         if positive is not None or given is not None:
             return LabelMap(name, "option", given, positive)
         if isinstance(self._rows, Batch):
-            whole = self._rows.labels
-            tally = LabelTally().add(whole[~np.isnan(whole)])
+            tally = LabelTally().add(self._rows.labels)
             return LabelMap(name, "scan", find_labels(name, tally))
         plain = any(set(first[~np.isnan(first)].tolist()) <= set(pair) for pair in PLAIN_PAIRS)
         if plain and self._rows.may_restart:
             return LabelMap(name, "file")
         if (found := self._rows.scan()) is None:
             return LabelMap(name, "pipe")
-        return LabelMap(name, "scan", find_labels(name, found.labels))
+        return LabelMap(name, "scan", find_labels(name, found))
 
     def _labelled(self, head: Batch) -> Batch:
         """Those of the first rows that have labels, with no more columns than they use."""
@@ -378,22 +375,15 @@ class _Stream:
 
         For a pipe without `wait`, only the rows that have arrived.
         """
-        held: list[Batch] = []
-        labelled = 0
-        while not held or (labelled < rows and (wait or not self.waits)):
-            if wait and not self._source.ready(PATIENCE):
-                self._on_wait(labelled)
-            batch = next(self.batches, None)
-            if batch is None:
-                break
-            held.append(batch)
-            labelled += int(np.count_nonzero(~np.isnan(batch.labels)))
+        rows = rows if wait or not self.waits else 0
+        on_wait = self._on_wait if wait else None
+        held = first_batches(self._source, self.batches, rows, _labelled_rows, on_wait)
         self.batches = chain(held, self.batches)
         if not held:
             raise StreamEnded
         return Batch.concatenate(held)
 
-    def scan(self) -> Scan | None:
+    def scan(self) -> LabelTally | None:
         """Scan the whole file for labels and number of rounds; None if it cannot be read twice."""
         if self._scan is None and self._source.rereadable:
             self._scan = scan(self._source.name, self._limit)
@@ -466,6 +456,10 @@ def _reader(
         raise bad_data(problem, source.name, hint=hint)
     rules = limit, may_lack_labels, preparation.warm_up, on_wait
     return TableReader(source, preparation.table, schema, *rules)
+
+
+def _labelled_rows(batch: Batch) -> int:
+    return int(np.count_nonzero(~np.isnan(batch.labels)))
 
 
 def content_hash(path: str) -> str | None:

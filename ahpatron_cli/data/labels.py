@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -32,15 +30,14 @@ class LabelTally:
 
     def __init__(self) -> None:
         self.counts: dict[float, int] = {}
+        self.rows = 0
+        """Number of labels, including those that are not counted."""
         self.overflowed = False
         """Whether there are more than `MAX_CLASSES` labels; the others are not counted."""
+        self.sha256: str | None = None
+        """SHA-256 of all bytes of the file, to detect later changes."""
         self._changes = 0
         self._last: float | None = None
-
-    @property
-    def rows(self) -> int:
-        """Number of labels counted."""
-        return sum(self.counts.values())
 
     @property
     def grouped(self) -> bool:
@@ -50,14 +47,17 @@ class LabelTally:
 
     def count(self, label: float, times: int) -> None:
         """Count a label `times` times, without regard to its position."""
+        self.rows += times
         if label in self.counts or len(self.counts) < MAX_CLASSES:
             self.counts[label] = self.counts.get(label, 0) + times
         else:
             self.overflowed = True
 
     def add(self, labels: Floats) -> LabelTally:
-        """Count the labels of the next rows; returns self."""
-        for label, count in Counter(labels.tolist()).items():
+        """Count the labels of the next rows, leaving out NaN; returns self."""
+        labels = labels[~np.isnan(labels)]
+        distinct, counts = np.unique(labels, return_counts=True)
+        for label, count in zip(distinct.tolist(), counts.tolist(), strict=True):
             self.count(label, count)
         if len(labels):
             self._changes += int(np.count_nonzero(labels[1:] != labels[:-1]))
@@ -94,11 +94,9 @@ class LabelMap:
         self._labels = labels and tuple(map(int_if_integral, labels))
         self.unlabelled = 0
         """Number of rows without a label so far."""
-        self.rows = 0
-        """Number of rows with a label so far."""
         self._seen: dict[float, None] = {}
-        self._last, self._changes = math.nan, 0
-        """The last encoded label, and the number of changes so far."""
+        self._encoded = LabelTally()
+        """The rows with a label so far, as encoded."""
 
     @property
     def classes(self) -> tuple[float, ...] | None:
@@ -106,10 +104,14 @@ class LabelMap:
         return self._labels if self._labels and len(self._labels) > 2 else None
 
     @property
+    def rows(self) -> int:
+        """Number of rows with a label so far."""
+        return self._encoded.rows
+
+    @property
     def sorted(self) -> bool:
         """Whether the rows are grouped by label, and too many for that to be chance."""
-        values = len(self._seen) if self._positive is None else min(len(self._seen), 2)
-        return self._changes + 1 == values > 1 and self.rows >= FEWEST_SORTED
+        return self._encoded.grouped and self.rows >= FEWEST_SORTED
 
     def encode(self, labels: Floats, lines: Integers, *, count: bool = True) -> Floats:
         """Encode labels as -1 and +1, or as class numbers; NaN if missing.
@@ -117,8 +119,8 @@ class LabelMap:
         An unknown label is an error that names its line.
         """
         missing = np.isnan(labels)
-        present = labels[~missing]
-        fresh = set(present.tolist()) - self._seen.keys()
+        self.unlabelled += int(np.count_nonzero(missing))
+        fresh = set(labels[~missing].tolist()) - self._seen.keys()
         for place, label in sorted((int(np.argmax(labels == label)), label) for label in fresh):
             self._seen[label] = None
             if not self._fits(label):
@@ -128,12 +130,8 @@ class LabelMap:
         else:
             encoded = np.where(labels == self.labels()[1], 1.0, -1.0)
         encoded[missing] = np.nan
-        if count and len(present):
-            known = encoded[~missing]
-            self._changes += int(np.count_nonzero(known[1:] != known[:-1]))
-            self._changes += self.rows > 0 and known[0] != self._last
-            self._last, self.rows = known[-1], self.rows + len(known)
-        self.unlabelled += len(labels) - len(present)
+        if count:
+            self._encoded.add(encoded)
         return encoded
 
     def _fits(self, label: float) -> bool:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, TypeAlias, TypeVar
 
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 from ahpatron_cli.signals import StreamEnded, watch
@@ -32,6 +32,8 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BLOCK = 1 << 20
 """Bytes read or decompressed at a time; limits the memory that a zip bomb can use."""
+PATIENCE = 1.0
+"""Seconds after which waiting for the first rows of a pipe notifies the user."""
 HEAD_BYTES = 512
 """Number of first bytes needed to recognise formats and the header of a table."""
 XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4 GiB
@@ -69,6 +71,7 @@ COMPRESSIONS: dict[bytes, tuple[str, Callable[[], Decompressor]]] = {
     b"\xfd7zXZ\0": ("xz", partial(lzma.LZMADecompressor, memlimit=XZ_MEMORY)),
 }
 _MAGICS = (*COMPRESSIONS, *FOREIGN_FORMATS)
+Rows = TypeVar("Rows")
 
 
 def open_source(path: str) -> Source:
@@ -238,6 +241,33 @@ class Source:
             if self._unread.startswith(magic):
                 hint = hint.replace("FILE", shlex.quote(self.name))
                 raise bad_data(f"this is {what}", self.name, hint=hint)
+
+
+def first_batches(
+    source: Source,
+    batches: Iterator[Rows],
+    rows: int,
+    labelled: Callable[[Rows], int],
+    on_wait: Callable[[int], None] | None,
+) -> list[Rows]:
+    """The first batches, at least one and `rows` labelled rows if possible.
+
+    `labelled` counts those of a batch; `on_wait` is called with their number so far if the next
+    batch does not arrive. Raises `StreamEnded` if there is no batch because a signal ended it.
+    """
+    held, count = list[Rows](), 0
+    with suppress(StreamEnded):
+        while not held or count < rows:
+            if on_wait and not source.ready(PATIENCE):
+                on_wait(count)
+            batch = next(batches, None)
+            if batch is None:
+                break
+            held.append(batch)
+            count += labelled(batch)
+    if not held and watch.ended_by:
+        raise StreamEnded
+    return held
 
 
 def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:

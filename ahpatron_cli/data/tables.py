@@ -31,7 +31,6 @@ from ahpatron_cli.data.csv_text import (
     number,
 )
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, show
-from ahpatron_cli.data.libsvm.reader import Scan
 from ahpatron_cli.data.schema import (
     Column,
     Schema,
@@ -42,9 +41,9 @@ from ahpatron_cli.data.schema import (
     mixed,
     texts,
 )
-from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.data.source import Source, first_batches, open_source
 from ahpatron_cli.errors import bad_data, one_of, suggestion, usage
-from ahpatron_cli.signals import StreamEnded, watch
+from ahpatron_cli.signals import StreamEnded
 
 MAX_CATEGORIES = 1000
 FEWEST_ROWS = 20
@@ -129,7 +128,7 @@ class TableReader:
         """Counts of cells that did not occur in training, by description."""
         self.numeric: dict[str, bool] = {}
         """Columns in which every cell is a number, each with whether many of them are 0."""
-        self.scan: Scan | None = None
+        self.scan: LabelTally | None = None
         """Counts over all rows, if the schema was inferred from them."""
         self._head: list[Cells] = []
         remarks: tuple[str, ...] = ()
@@ -144,7 +143,13 @@ class TableReader:
                     schema, remarks, self.scan = infer(reader, options, rows, text, self.numeric)
                     self.scan.sha256 = again.sha256()
             else:
-                self._head = _warm_up(source, reader.batches(used, text), options, warm_up, on_wait)
+                batches = reader.batches(used, text)
+
+                def labelled(cells: Cells) -> int:
+                    counts = texts(cells.columns[options.label or ""]).counts()
+                    return sum(count for cell, count, _ in counts if cell not in MISSING)
+
+                self._head = first_batches(source, batches, warm_up, labelled, on_wait)
                 schema, remarks, _ = infer(reader, options, self._head, text, {})
         own = [schema.id] if schema.id in reader.names else [None]
         self.schema: Schema = msgspec.structs.replace(schema, id=options.id or own[0])
@@ -221,30 +226,6 @@ def _limited(batches: Iterable[Cells], rows: int | None) -> Iterator[Cells]:
         yield Cells(lines, columns)
 
 
-def _warm_up(
-    source: Source,
-    batches: Iterable[Cells],
-    options: TableOptions,
-    rows: int,
-    on_wait: Callable[[int], None],
-) -> list[Cells]:
-    """The first rows of a pipe, at least `rows` of them with labels if possible."""
-    head: list[Cells] = []
-    labelled = 0
-    with suppress(StreamEnded):
-        for cells in batches:
-            head.append(cells)
-            names = texts(cells.columns[options.label or ""])
-            labelled += sum(count for cell, count, _ in names.counts() if cell not in MISSING)
-            if labelled >= rows:
-                break
-            if not source.ready():
-                on_wait(labelled)
-    if not head and watch.ended_by:
-        raise StreamEnded
-    return head
-
-
 class _Seen:
     """Statistics of a column: counts of numbers, dates, texts and missing cells."""
 
@@ -313,7 +294,7 @@ class _Seen:
             many = f"more than {MAX_CATEGORIES:,}" if different > MAX_CATEGORIES else different
             problem = f"column {self.name!r} has {many} different texts in {rows:,} rows"
             hint = f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
-            hint += "; dates must be written like 2024-05-31"
+            hint += "; dates must be written like 2024-05-31, numbers like 1.5"
             raise bad_data(problem, path, self.first["category"][0], hint)
 
 
@@ -323,8 +304,8 @@ def infer(
     batches: Iterable[Cells],
     text: set[str],
     numeric: dict[str, bool],
-) -> tuple[Schema, tuple[str, ...], Scan]:
-    """Infer the schema of a table from these rows; returns the schema, notes and a `Scan`.
+) -> tuple[Schema, tuple[str, ...], LabelTally]:
+    """Infer the schema of a table from these rows; returns the schema, notes and label counts.
 
     Text columns are added to `text`, and columns in which every cell is a number to `numeric`, with
     whether more than a tenth of them are 0.
@@ -334,8 +315,7 @@ def infer(
     others = {label, options.id, *options.drop, *index}
     seen = [_Seen(name, name in options.category) for name in reader.names if name not in others]
     positive = None if options.positive is None else label_name(options.positive)
-    labels = Counter({label_name(name): 0 for name in options.labels})
-    scan = Scan(LabelTally())
+    labels, labelled = Counter({label_name(name): 0 for name in options.labels}), 0
     for cells in batches:
         for one in seen:
             one.add(cells.columns[one.name], cells.lines)
@@ -345,10 +325,10 @@ def infer(
             name = label_name(cell)
             if cell in MISSING:
                 continue
-            scan.rows += count
+            labelled += count
             if name in labels or name == positive or len(labels) <= MAX_CLASSES:
                 labels[name] += count
-    found = {one.name: one.column(options.missing, path) for one in seen if scan.rows}
+    found = {one.name: one.column(options.missing, path) for one in seen if labelled}
     columns = [column for column in found.values() if column]
     all_numbers = (one for one in seen if one.counts["number"] == one.counts.total())
     numeric |= {one.name: 10 * one.zeros > one.counts.total() for one in all_numbers}
@@ -370,8 +350,10 @@ def infer(
         ),
     ):
         notes += [f"{note}: {listed(names)}"] if names else []
+    scan = LabelTally()
     for name, count in labels.items():
-        scan.labels.count(numbers.get(name, -1.0), count)
+        scan.count(numbers.get(name, -1.0), count)
+    scan.rows = labelled  # with those that are not counted
     dropped = [*options.drop, *index, *empty]
     schema = Schema(columns, label, numbers, options.missing, positive, options.id, dropped)
     return schema, tuple(notes), scan
@@ -405,6 +387,7 @@ def _label_numbers(
         return {name: float(i) for i, name in enumerate(sorted(labels))}, []
     else:  # the rarer label is positive; if equal, the later in alphabetical order
         ordered = sorted(labels, key=lambda name: (-labels[name], name))
-    rarer = f", the rarer ({100 * labels[ordered[1]] / labels.total():.3g} %)" * (not is_numeric)
-    note = f"label {ordered[0]} is -1, {ordered[1]} is +1{rarer}; --positive chooses another"
+    rarer = f", the rarer ({100 * labels[ordered[1]] / labels.total():.3g} %)"
+    why = rarer if not is_numeric and labels[ordered[0]] > labels[ordered[1]] else ""
+    note = f"label {ordered[0]} is -1, {ordered[1]} is +1{why}; --positive chooses another"
     return {ordered[0]: -1.0, ordered[1]: 1.0}, [note]

@@ -271,5 +271,5 @@ def print_reference(document: Json, terminal: Terminal) -> str:
                 default = one["default_formula"] or one["default"]
                 legal = f"{one['legal']}; default {'none' if default is None else default}"
                 first = f"    {one['name']:<14} {terminal.escape(one['symbol']):<4} "
-                lines += terminal.folded(f"{one['meaning']}: {legal}", first, " " * 20)
+                lines += terminal.folded(f"{one['meaning']} ({legal})", first, " " * 20)
     return "".join(f"{line}\n" for line in lines[1:])

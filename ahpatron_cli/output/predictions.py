@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ahpatron_cli.core.rows import Floats, Integers
     from ahpatron_cli.data.batch import Batch
     from ahpatron_cli.data.schema import Schema
-    from ahpatron_cli.runner import BatchResult
+    from ahpatron_cli.runner import Run
 
 STDOUT = "-"
 Columns: TypeAlias = dict[str, str | list[str]]
@@ -51,27 +51,32 @@ class PredictionWriter:
         self.to_stdout = output is sys.stdout
 
     def write_rounds(
-        self, path: str, result: BatchResult, names: Sequence[str], id_name: str | None = None
+        self,
+        run: Run,
+        batch: Batch,
+        scores: Floats,
+        names: Sequence[str],
+        id_name: str | None = None,
     ) -> None:
         """Write the rows of a batch of a run; rows without a label have no round number.
 
         `names` are the names of the labels. With several classes, the score is that of the
         predicted class.
         """
-        scores, missing = result.scores, np.isnan(result.labels)
+        missing = np.isnan(batch.labels)
         guesses = chosen(scores)
-        labels = np.where(missing, 0.0, result.labels)
+        labels = np.where(missing, 0.0, batch.labels)
         true = (labels > 0 if scores.ndim == 1 else labels).astype(np.int64)
         if scores.ndim == 2:
             scores = scores[np.arange(len(scores)), guesses]
         shown = np.array([self._text(name) for name in names], dtype=object)
-        rounds = result.first + np.cumsum(~missing) - 1
+        rounds = run.rounds - np.count_nonzero(~missing) + np.cumsum(~missing)
         columns: Columns = {
-            "data": self._text(spreadsheet_text(path)),
-            "learner": self._text(result.learner),
-            "repeat": str(result.repeat),
+            "data": self._text(spreadsheet_text(run.path)),
+            "learner": self._text(run.setup.learner),
+            "repeat": str(run.repeat),
             "round": np.where(missing, "", rounds.astype(str)).tolist(),
-            **self._keys(result.lines, result.ids, id_name),
+            **self._keys(batch.lines, batch.ids, id_name),
             "label": np.where(missing, "", shown[true]).tolist(),
             "score": _texts(scores),
             "prediction": shown[guesses].tolist(),

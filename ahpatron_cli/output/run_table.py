@@ -49,7 +49,7 @@ def run_page(reports: Sequence[Report]) -> Page:
 
 def _mean(runs: Sequence[RunRecord], name: str) -> float | None:
     """Mean of a count or metric over the repeats that have it; None if none has."""
-    values = [getattr(run, name, getattr(run.metrics, name, None)) for run in runs]
+    values = (getattr(run, name, getattr(run.metrics, name, None)) for run in runs)
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 

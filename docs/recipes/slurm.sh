@@ -1,13 +1,13 @@
 #!/bin/bash
-# A sweep as a SLURM job array: each task plays one part of the trials.
+# A sweep as a SLURM job array: each task runs one part of the trials.
 #
 #   sbatch --array=1-20 slurm.sh data.svm -l all -g budget=100,200 --repeats 10
 #
-# After all tasks have ended, put the parts together; --tune-orders takes effect there:
+# After all tasks have ended, merge the parts. --tune-orders can be given here, not above:
 #
-#   ahpatron inspect part-*.jsonl --merge results.jsonl
+#   ahpatron report part-*.jsonl --merge results.jsonl
 #
-# A task that was killed goes on if the same command is submitted again.
+# If a task was killed, submit the same command again: it continues.
 #SBATCH --job-name=ahpatron
 #SBATCH --cpus-per-task=1
 set -eu

@@ -13,7 +13,7 @@ import ahpatron_cli
 
 
 def log(path: str, experiment: str) -> int:
-    """Log the trials that were played to the end; returns how many."""
+    """Log the successful trials of a results file; returns their number."""
     mlflow.set_experiment(experiment)
     trials = [trial for trial in ahpatron_cli.read_results(path) if trial["status"] == "ok"]
     for trial in trials:

@@ -1,8 +1,9 @@
-"""Let Optuna choose σ and ε of `ahpatron`, by the mean mistake rate over three random orders.
+"""Let Optuna choose σ and ε of `ahpatron`, by the mean mistake rate over three permutations.
 
     python tune_optuna.py data.svm [TRIALS]
 
-The value found was chosen on these orders. For an honest figure play others: --seed 1.
+The values are chosen on these permutations; their mistake rate is too low as an estimate.
+Run them on other permutations, with --seed 1, for an unbiased one.
 """
 
 import json
@@ -13,7 +14,7 @@ import optuna
 
 
 def mistake_rate(path: str, sigma: float, epsilon: float) -> float:
-    """The mean over three orders, by a process of `ahpatron run`."""
+    """Mean mistake rate over three permutations, computed by `ahpatron run`."""
     command = [sys.executable, "-m", "ahpatron_cli", "run", path, "--repeats", "3", "--quiet"]
     command += ["--sigma", str(sigma), "--epsilon", str(epsilon), "--format", "json"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -21,7 +22,7 @@ def mistake_rate(path: str, sigma: float, epsilon: float) -> float:
 
 
 def tune(path: str, trials: int) -> optuna.Study:
-    """A study of so many trials."""
+    """An Optuna study with this number of trials."""
 
     def objective(trial: optuna.Trial) -> float:
         sigma = trial.suggest_float("sigma", 0.05, 20, log=True)

@@ -1,7 +1,6 @@
 """Laws that every registered learner obeys. A learner added to the registry gets them for free."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from ahpatron_cli.core import (
     Learner,
     Player,
     choice,
-    find_learner,
     integer,
     real,
 )
@@ -25,8 +23,6 @@ from reference import kernels as formulas
 from support.cases import CASES, KERNEL_PAIRS, TWINS, Case
 from support.effort import examples
 from support.streams import Example, make_stream, streams
-
-OWN = str(Path(__file__).parents[2] / "docs" / "examples" / "own_learner.py")
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -56,6 +52,7 @@ def test_engine_equals_reference(case: Case, stream: Example) -> None:
     assert player.f.norm == pytest.approx(trace.norms()[0], rel=1e-7, abs=1e-9)
     found = player.learner.statistics()
     assert found.get("halvings", trace.halvings) == trace.halvings
+    assert found.get("restarts", len(trace.restarts)) == len(trace.restarts)
     if found.get("zeta") is not None:
         U = player.learner.params()["radius"]
         zeta = sum(trace.gaps) / (U * trace.halvings)
@@ -87,33 +84,7 @@ def test_law(case: Case, law: str, stream: Example) -> None:
     LAWS[law](case.learner(), Stream(stream.X, stream.y), Gaussian(sigma=0.7))
 
 
-# A learner of somebody else's --------------------------------------------------------------------
-
-
-def smallest_goes(
-    X: list[list[float]], Y: list[int], kernel: Any, *, budget: int, aggressiveness: float = 1.0
-) -> list[float]:
-    """The twin of the example in docs/."""
-    S: list[tuple[float, list[float]]] = []
-    scores = []
-    for x, y in zip(X, Y, strict=True):
-        scores.append(sum(a * kernel(s, x) for a, s in S))
-        if y * scores[-1] < 1:
-            if len(S) == budget:
-                least = min(abs(a) for a, _ in S)
-                del S[next(i for i, (a, _) in enumerate(S) if abs(a) <= least * (1 + 1e-10))]
-            S.append((min(aggressiveness, 1 - y * scores[-1]) * y, x))
-    return scores
-
-
-def test_the_example_learner_obeys_all_laws() -> None:
-    kind = find_learner(f"{OWN}:SmallestGoes")
-    check_learner(kind, smallest_goes, budget=9)
-    check_learner(kind, smallest_goes, budget=1, aggressiveness=0.3)
-    stream = make_stream(seed=1, rounds=300, features=3)
-    player = Player(kind(budget=9))
-    player.feed(stream.X, stream.y)
-    assert player.learner.statistics() == {"dropped": player.tally.updates - 9}
+# Laws that are broken -----------------------------------------------------------------------------
 
 
 @dataclass

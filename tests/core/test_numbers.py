@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ahpatron_cli.core import AVP, REGISTRY, Ahpatron, Gaussian, Norma, Player, play
+from ahpatron_cli.core import AVP, BSGD, REGISTRY, Ahpatron, Gaussian, Norma, Player, play
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.learners import POMDR, Projectron, ProjectronPlusPlus
 from reference import kernels as formulas
 from support.cases import PROJECTING, Case
-from support.streams import Example, compress, make_stream
+from support.effort import examples
+from support.streams import Example, compress, make_stream, streams
 
 DISTORTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "an offset in some features": lambda X: X + np.array([1e8, 0, -1e5]),
@@ -160,3 +163,37 @@ def test_pomdr_must_know_the_number_of_rounds() -> None:
     assert (refusal.value.name, refusal.value.kind) == ("horizon", "missing")
     assert Player(POMDR(), horizon=70).learner.params()["horizon"] == 70
     assert Player(POMDR(horizon=50), horizon=70).learner.params()["horizon"] == 50
+
+
+# What is proved of learners that the paper cites --------------------------------------------------
+
+
+@pytest.mark.parametrize("maintenance", ["remove", "project", "merge"])
+@examples(15)
+@given(stream=streams(), budget=st.integers(1, 12), strength=st.floats(0.01, 1))
+def test_bsgd_stays_in_the_ball_of_pegasos(
+    maintenance: str, stream: Example, budget: int, strength: float
+) -> None:
+    """‖f‖ <= 1/λ: steps are 1/(λt), f shrinks by 1 - 1/t, and no maintenance lengthens f."""
+    learner = BSGD(budget=budget, regularisation=strength, maintenance=maintenance)
+    player = Player(learner, Gaussian(sigma=0.7))
+    for row, y in zip(stream.X, stream.y, strict=True):
+        player.feed(row[None], np.array([y]))
+        if maintenance == "project" or player.f.size <= 1:
+            assert player.f.norm <= (1 + 1e-9) / strength
+    assert isinstance(player.f, Expansion)
+    if maintenance != "project":
+        assert np.abs(player.f.coefficients).sum() <= (1 + 1e-9) / strength
+
+
+@examples(20)
+@given(seed=st.integers(0, 1000), times=st.integers(1, 6))
+def test_krls_is_least_squares_where_all_rows_join(seed: int, times: int) -> None:
+    """With the tolerance near 0: f is the mean of the labels at every row that came repeatedly."""
+    rng = np.random.default_rng(seed)
+    X = make_stream(seed=seed, rounds=12, features=6).X
+    labels = rng.choice([-1.0, 1.0], (times, len(X)))
+    player = Player(REGISTRY["krls"](tolerance=1e-6), Gaussian(sigma=0.7))
+    player.feed(np.tile(X, (times, 1)), labels.ravel())
+    assert player.f.size == len(X)
+    np.testing.assert_allclose(player.scores(X), labels.mean(axis=0), atol=1e-6)

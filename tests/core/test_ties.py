@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from ahpatron_cli.core import REGISTRY, Gaussian, Kernel, Player, Polynomial
+from ahpatron_cli.core import REGISTRY, Gaussian, Kernel, Player, Polynomial, numerics
 from ahpatron_cli.core.budget import choose_nearest
+from ahpatron_cli.core.rows import rows_from
 from reference import kernels as formulas
 from reference.twins import budget_perceptron, tighter_perceptron
 
@@ -66,12 +70,14 @@ def test_a_coefficient_that_cancels_is_zero_in_bpa_s() -> None:
         assert player.score([distance]) == 0.0
 
 
-def test_terms_that_cancel_are_read_as_zero() -> None:
+@pytest.mark.parametrize("classes", [2, 3])
+def test_terms_that_cancel_are_read_as_zero(classes: int) -> None:
     x = np.array([[0.1, 0.2, 0.3]])
-    player = Player(REGISTRY["perceptron"](), Gaussian())
-    player.feed(np.vstack([x, x, x]), [1.0, -1.0, -1.0])
-    player.f.a[:] = [0.1, 0.2, -0.3]  # whose sum is not 0 in doubles
-    assert player.scores(x)[0] == 0.0
+    player = Player(REGISTRY["ahpatron"](multiclass="shared"), Gaussian(), classes=classes)
+    player.feed(np.vstack([x, x, x]), [1.0, -1.0, 1.0] if classes == 2 else [1.0, 0.0, 2.0])
+    player.f.a.T[:] = [0.1, 0.2, -0.3]  # whose sum is not 0 in doubles
+    assert (player.scores(x) == 0.0).all()
+    assert (player.feed(x, [1.0]) == 0.0).all()
 
 
 def test_least_squares_that_fit_a_row_leave_it() -> None:
@@ -107,3 +113,36 @@ def test_rounding_does_not_choose_where_every_example_has_a_duplicate() -> None:
         noise = np.triu(rng.integers(-2, 3, size=(40, 40)), 1) * 2.0**-53
         noisy = np.minimum(exact * (1 + noise + noise.T), 1.0)
         np.testing.assert_array_equal(choose_nearest(noisy, a), np.arange(30))
+
+
+# BLAS ---------------------------------------------------------------------------------------------
+
+
+def test_sparse_rows_are_multiplied_as_scipy_does() -> None:
+    rng = np.random.default_rng(0)
+    matrix = scipy.sparse.random(40, 30, 0.2, "csr", random_state=rng)
+    table = rng.standard_normal((50, 7))[:30]
+    product = numerics.sparse_product(rows_from(matrix), table)
+    np.testing.assert_array_equal(product, matrix @ table)
+
+
+def test_sparse_rows_need_no_scipy_sparse() -> None:
+    code = (
+        "import sys; from ahpatron_cli.core import Ahpatron, play;"
+        "from ahpatron_cli.core.rows import compressed; import numpy;"
+        "play(Ahpatron(budget=4), compressed(numpy.eye(9)), [1.0, -1.0, 1.0] * 3);"
+        "print('scipy.sparse' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_the_first_of_equal_values_is_the_smallest() -> None:
+    assert numerics.first_smallest(np.array([2.0, 1.0 + 1e-12, 1.0])) == 1
+    assert numerics.first_smallest(np.array([2.0, 1.0 + 1e-9, 1.0])) == 2
+
+
+def test_ties_are_measured_by_the_terms_before_cancellation() -> None:
+    values = np.array([1e-12, 0.0])  # sums of terms of size 1
+    assert numerics.first_smallest(values, scale=1.0) == 0
+    assert numerics.first_smallest(values) == 1

@@ -130,4 +130,4 @@ def test_scan_agrees_with_the_reader(tmp_path_factory: pytest.TempPathFactory, t
     assert isinstance(rows, Reading)
     assert found.rows == len(rows.labels)
     labels, counts = np.unique(rows.labels, return_counts=True)
-    assert found.labels.counts == dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    assert found.counts == dict(zip(labels.tolist(), counts.tolist(), strict=True))

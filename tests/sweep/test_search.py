@@ -8,7 +8,7 @@ import pytest
 
 from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.runner import LearnerSpec
-from ahpatron_cli.sweep.search import Search, rungs
+from ahpatron_cli.sweep.plan import Search, rungs
 from ahpatron_cli.sweep.summary import Criterion, Outcome, TrialData, summarise_trials
 from ahpatron_cli.sweep.trial import Trial
 from support.trials import make_trial

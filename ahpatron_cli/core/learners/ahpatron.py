@@ -21,7 +21,7 @@ from ahpatron_cli.core.numerics import under
 from ahpatron_cli.core.parameters import as_in, choice, real
 
 SCHEDULES = "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0"
-RESCALE = "norm after a halving, in units of U; keep: the norm from before"
+RESCALE = "norm of f after a halving, in units of U; keep: unchanged"
 
 
 class Aggressive(Learner):
@@ -76,11 +76,11 @@ class AVP(Aggressive):
     """
 
     name = "avp"
-    title = "AVP: adds every margin below 1 - ε, no budget (Liao et al. 2024, Algorithm 1)"
+    title = "AVP: adds x if its margin is below 1 - ε, no budget (Liao et al. 2024, Algorithm 1)"
 
     epsilon: float = real("ε", "update if y·f(x) < 1 - ε", default=0.5, over=0, under=1)
     radius: float = real("U", "f is kept in a ball of this radius", math.inf, over=0, infinite=True)
-    step: float = real("λ", "coefficient of a new example; the first one, if adaptive", 1.0, over=0)
+    step: float = real("λ", "coefficient of a new example; if adaptive, of the first", 1.0, over=0)
     schedule: str = choice("λ_t", SCHEDULES, "constant", "adaptive")
 
 
@@ -118,7 +118,7 @@ class Ahpatron(Aggressive):
     )
     schedule: str = as_in(AVP, "schedule", "constant")
     ridge: float = real("η", "ridge of the projection at a halving", default=0.0005, over=0)
-    selection: str = choice("S_2", "the half that stays; nearest: three quarters", *SELECT)
+    selection: str = choice("S_2", "which half of S stays; nearest keeps three quarters", *SELECT)
     rescale: float | str = real("c_t", RESCALE, "keep", words=("keep",), over=0, at_most=1)
     multiclass: str = multiclass_parameter(REST, SHARED)
 

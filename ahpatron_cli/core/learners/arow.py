@@ -303,7 +303,7 @@ class Arow(SecondOrderLearner):
     noise: float = real("η", "r = η·e², e the mean squared hinge loss", default=0.3, over=0)
     floor: float = real("r_0", "least noise r", default=0.001, at_least=1e-5)
     tolerance: float = real(
-        "δ_0", "squared distance to the span from which an example joins", 0.001, at_least=1e-4
+        "δ_0", "squared distance to the span above which x is added", 0.001, at_least=1e-4
     )
     alarm: float = real("g_0", "Page's statistic that causes a reset", 12.0, over=0, infinite=True)
     caution: float = real(

@@ -145,13 +145,13 @@ def check_support(size: int, most: int | None) -> None:
 
 def step_parameter() -> Any:
     """Declare the parameter `step` (η)."""
-    formula = "10/√T, or 0.1 where T is not known"
-    return real("η", "step of the descent", over=0, optional=True, formula=formula)
+    formula = "10/√T, or 0.1 if T is unknown"
+    return real("η", "step size", over=0, optional=True, formula=formula)
 
 
 def horizon_parameter(meaning: str = "number of rounds, for defaults that depend on it") -> Any:
     """Declare the parameter `horizon` (T)."""
-    formula = "length of the stream, where it is known"
+    formula = "length of the stream, if known"
     return integer("T", meaning, at_least=1, optional=True, formula=formula)
 
 

@@ -38,9 +38,13 @@ class FOGD(GradientLearner):
     title = "FOGD: gradient descent on D random Fourier features (Lu et al. 2016)"
     takes_costs = True
 
-    budget: int = budget_parameter("memory of this many examples, used for frequencies")
+    budget: int = budget_parameter("number of features, unless D is given")
     features: int = integer(
-        "D", "frequencies drawn", at_least=1, formula="B", derive=lambda self: self.budget
+        "D",
+        "number of random Fourier features",
+        at_least=1,
+        formula="B",
+        derive=lambda self: self.budget,
     )
     step: float = step_parameter()
     horizon: int | None = horizon_parameter()
@@ -131,7 +135,7 @@ class SkeGD(GradientLearner):
     samples: int = share_of_budget("s_m", "examples sampled, at most B", 0.5)
     rank: int = share_of_budget("k", "features, at most s_p and s_m", 0.2)
     cycle: int = integer(
-        "c", "rounds from one admission to the next", at_least=1, optional=True, formula="T/B"
+        "c", "rounds between two additions to S", at_least=1, optional=True, formula="T/B"
     )
     step: float = step_parameter()
     horizon: int | None = horizon_parameter()

@@ -68,7 +68,7 @@ class Bogd(GradientLearner):
 
     budget: int = budget_parameter(at_least=2)
     step: float = step_parameter()
-    shrinkage: float = shrinkage_parameter(optional=True, formula="8/T², or 0 where T is not known")
+    shrinkage: float = shrinkage_parameter(optional=True, formula="8/T², or 0 if T is unknown")
     cap: float = real("γ", "coefficients are at most this times the step", default=1.0, over=0)
     horizon: int | None = horizon_parameter()
     update_below = math.inf  # f shrinks in every round
@@ -239,7 +239,7 @@ class BSGD(Learner):
 
     budget: int = budget_parameter()
     regularisation: float = real("λ", "strength of the regulariser", default=0.001, over=0)
-    maintenance: str = choice("", "what makes room when |S| > B", *MAINTENANCE)
+    maintenance: str = choice("", "how an example is removed if |S| > B", *MAINTENANCE)
     update_below = math.inf  # f shrinks in every round
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:

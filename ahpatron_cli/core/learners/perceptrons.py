@@ -42,11 +42,11 @@ class Alma(Learner):
     """
 
     name = "alma2"
-    title = "ALMA_2: demands a shrinking margin, no budget (Gentile 2001)"
+    title = "ALMA_2: requires a decreasing margin, no budget (Gentile 2001)"
 
-    alpha: float = real("α", "the demanded margin is 1 - α of β/√k", 0.9, over=0, at_most=1)
+    alpha: float = real("α", "the required margin is (1-α)·β/√k", 0.9, over=0, at_most=1)
     beta: float = real(
-        "β", "size of the demanded margin", over=0, formula="1/α", derive=lambda own: 1 / own.alpha
+        "β", "scale of the required margin", over=0, formula="1/α", derive=lambda own: 1 / own.alpha
     )
     gain: float = real("C", "coefficient of the first example", math.sqrt(2), over=0, formula="√2")
 
@@ -163,7 +163,7 @@ class BudgetPerceptron(Learner):
     """
 
     name = "budget-perceptron"
-    title = "Budget Perceptron: drops what f classifies best without it (Crammer et al. 2003)"
+    title = "Budget Perceptron: drops the largest margin without it (Crammer et al. 2003)"
 
     budget: int = budget_parameter()
     threshold: float = real("β", "update if y·f(x) <= β", default=0.0, at_least=0)
@@ -193,7 +193,9 @@ class TighterPerceptron(Learner):
     """
 
     name = "tighter-perceptron"
-    title = "Tighter Perceptron: drops what costs the fewest errors (Weston et al. 2005)"
+    title = (
+        "Tighter Perceptron: drops the example that costs the fewest errors (Weston et al. 2005)"
+    )
 
     budget: int = budget_parameter()
 

@@ -118,7 +118,7 @@ class POMDR(Learner):
 
     budget: int = budget_parameter(even=True, at_least=2)
     radius: float = real("U", "f is kept in the ball of this radius", default=25.0, over=0)
-    memory: int = integer("M", "rounds that the hint is the mean of", default=15, at_least=1)
+    memory: int = integer("M", "number of rounds averaged in the hint", default=15, at_least=1)
     horizon: int | None = horizon_parameter("number of rounds")
     update_below = math.inf  # every round enters the hint
 

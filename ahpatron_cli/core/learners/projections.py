@@ -43,12 +43,12 @@ class Projectron(Learner):
     title = "Projectron: projects mistakes onto the span of S if near (Orabona et al. 2008)"
 
     tolerance: float = real(
-        "η", "x joins if it is further from the span of S", 0.1, over=0, under=1
+        "η", "x is added if its distance to the span is larger", 0.1, over=0, under=1
     )
     max_support: int | None = max_support_parameter()
     budget: int | None = integer(
         "B",
-        "from this |S| on, every update is projected",
+        "size of S from which every update is projected",
         at_least=1,
         optional=True,
         words=("none",),
@@ -93,7 +93,7 @@ class ProjectronPlusPlus(Projectron):
     name = "projectron++"
     title = "Projectron++: the same, also for margins below 1 (Orabona et al. 2008)"
 
-    rule: str = choice("τ", "what margins below 1 do; full: as mistakes", "published", "full")
+    rule: str = choice("τ", "update for 0 < y·f(x) < 1; full: as for mistakes", "published", "full")
     update_below = HINGE
 
     def update(self, f: SpanExpansion, y: float, margin: float) -> bool | None:
@@ -161,7 +161,9 @@ class KRLS(Learner):
     name = "krls"
     title = "KRLS: recursive least squares on a dictionary (Engel, Mannor, Meir 2004)"
 
-    tolerance: float = real("ν", "x joins if δ² to the span of S is larger", 0.1, over=0, under=1)
+    tolerance: float = real(
+        "ν", "x is added if its squared distance to the span is larger", 0.1, over=0, under=1
+    )
     max_support: int | None = max_support_parameter()
     update_below = math.inf
 
@@ -192,11 +194,11 @@ class Polk(Learner):
     """
 
     name = "polk"
-    title = "POLK: gradient descent, pruned as long as f stays near (Koppel et al. 2019)"
+    title = "POLK: gradient descent; drops examples while f changes little (Koppel et al. 2019)"
 
-    step: float = real("η", "step of the gradient descent", default=0.5, over=0)
+    step: float = real("η", "step size", default=0.5, over=0)
     shrinkage: float = shrinkage_parameter(0.001)
-    tolerance: float = real("ε", "how far a removal may move f", default=0.01, over=0)
+    tolerance: float = real("ε", "largest change of f by a removal", default=0.01, over=0)
     max_support: int | None = max_support_parameter()
     update_below = math.inf  # f shrinks in every round
 

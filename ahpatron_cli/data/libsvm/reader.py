@@ -13,7 +13,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +72,7 @@ class SvmReader:
         self.faults = 0
         self.traits = FileInfo()
         """Facts about the file so far."""
-        self.scan: Scan | None = None
+        self.scan: LabelTally | None = None
         """Result of a scan of the file, if one was made."""
 
     def __iter__(self) -> Iterator[Batch]:
@@ -180,24 +179,13 @@ def _line_ends(text: bytes) -> NDArray[np.bool_]:
     return np.asarray(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
 
 
-@dataclass
-class Scan:
-    """Result of a scan of a file: number of rows and counts of labels."""
-
-    labels: LabelTally
-    rows: int = 0
-    """Number of rows with labels, including faulty ones."""
-    sha256: str | None = None
-    """SHA-256 of all bytes, to detect later changes of the file."""
-
-
-def scan(path: str, max_rows: int | None = None) -> Scan:
+def scan(path: str, max_rows: int | None = None) -> LabelTally:
     """Count rows and labels of the first `max_rows` rows, without parsing the features.
 
     Faulty labels are skipped, and a line that is too long stops the scan: the reader will find and
     report the same fault.
     """
-    found, unlabelled = Scan(LabelTally()), 0
+    found, unlabelled = LabelTally(), 0
     with open_source(path) as source:
         for text in whole_lines(source, CHUNK_BYTES):
             tokens = _FIRST_TOKEN.findall(b"\n" + text)
@@ -207,10 +195,11 @@ def scan(path: str, max_rows: int | None = None) -> Scan:
                 if token == b"?" or b":" in token:
                     unlabelled += count
                     continue
-                found.rows += count
                 label = finite_number(token)
-                if label is not None:
-                    found.labels.count(label, count)
+                if label is None:
+                    found.rows += count
+                else:
+                    found.count(label, count)
             if found.rows + unlabelled == max_rows:
                 break
         found.sha256 = source.sha256()

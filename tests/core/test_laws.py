@@ -52,6 +52,7 @@ def test_engine_equals_reference(case: Case, stream: Example) -> None:
     assert player.f.norm == pytest.approx(trace.norms()[0], rel=1e-7, abs=1e-9)
     found = player.learner.statistics()
     assert found.get("halvings", trace.halvings) == trace.halvings
+    assert found.get("restarts", len(trace.restarts)) == len(trace.restarts)
     if found.get("zeta") is not None:
         U = player.learner.params()["radius"]
         zeta = sum(trace.gaps) / (U * trace.halvings)

@@ -133,7 +133,7 @@ def test_a_row_that_overflows_in_the_metric_is_named(sparse: bool) -> None:
 # arow, too ---------------------------------------------------------------------------------------
 
 X = np.random.default_rng(3).normal(size=(600, 2))
-TURNED = np.where((X[:, 0] * X[:, 1] > 0) == (np.arange(600) < 300), 1.0, -1.0)
+TURNED = np.where((X[:, 0] * X[:, 1] > 0) == (np.arange(600) // 200 != 1), 1.0, -1.0)
 
 
 @pytest.mark.parametrize(("learner", "reference"), [(Arow, arow), (Metron, metron)])
@@ -142,7 +142,7 @@ def test_a_reset_is_counted_and_named_and_no_block_shows(
 ) -> None:
     kernel = formulas.gaussian(0.7)
     trace = reference(X.tolist(), TURNED.astype(int).tolist(), kernel, budget=20)
-    assert trace.restarts
+    assert len(trace.restarts) == 2
     for block in (1, 7, 64, 256):
         for rows in (X, compress(X)):
             player = Player(learner(budget=20), Gaussian(sigma=0.7), block=block)

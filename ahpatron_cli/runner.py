@@ -49,6 +49,8 @@ class LearnerSpec:
     kernel_params: Mapping[str, ParamValue]
     source: str | None = None
     """`/path/to/file.py:ClassName` if the learner is defined in a file."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Texts of parameters that depend on the data, as in the grid: `10^0/√T`, `auto`."""
 
     @property
     def kind(self) -> type[Learner]:

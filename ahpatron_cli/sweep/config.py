@@ -85,8 +85,8 @@ class Job(Struct, frozen=True):
     typed: Layer = ()
     """Parameter values given on the command line, which override all others."""
 
-    def setups(self, path: str, rounds: int) -> Iterator[tuple[LearnerSpec, Mapping[str, str]]]:
-        """All settings of all learners for a file with `rounds` rounds, as returned by `expand`."""
+    def setups(self, path: str, rounds: int) -> Iterator[LearnerSpec]:
+        """All settings of all learners for a file with `rounds` rounds."""
         layers = [self.layer, self.files[path], self.typed]
         for learner in self.learners:
             yield from grid.expand(learner, self.options["kernel"], layers, rounds)
@@ -188,7 +188,7 @@ def make_job(
     typed = grid.typed_layer(options, given, learners, kernel, warn)
     job, count = Job(files, learners, options, config.layer, typed), 0
     for path in files:  # check that all values are legal
-        setups = [setup for setup, _ in job.setups(path, ANY_ROUNDS)]
+        setups = list(job.setups(path, ANY_ROUNDS))
         grid.check_costs(grid.parse_costs(options), setups)
         count += options["repeats"] * len(setups)
     if count > MOST_TRIALS:

@@ -105,11 +105,8 @@ Layer: TypeAlias = Sequence[Choice]
 
 def expand(
     learner: str, kernel: str, layers: Sequence[Layer], rounds: int | None
-) -> Iterator[tuple[LearnerSpec, Mapping[str, str]]]:
-    """All settings of one learner on a data set with `rounds` rounds; later layers win.
-
-    Each comes with the texts of values that depend on the data, such as `10^0/√T` or `auto`.
-    """
+) -> Iterator[LearnerSpec]:
+    """All settings of one learner on a data set with `rounds` rounds; later layers win."""
     kind = find_learner(learner)
     own, specs = kind.specs(), parameters([learner], kernel)
     chosen: dict[str, Choice] = {}
@@ -129,10 +126,11 @@ def expand(
         params = dict(zip(axes, values, strict=True))
         given = {name: value for name, value in params.items() if name in own}
         kernels = {name: value for name, value in params.items() if name not in own}
-        spec = LearnerSpec(kind.name, given, None if kind.own_kernel else kernel, kernels, source)
+        texts = {name: text for name, value in params.items() if (text := axes[name][value])}
+        used = None if kind.own_kernel else kernel
+        spec = LearnerSpec(kind.name, given, used, kernels, source, texts)
         check(spec)
-        texts = {name: axes[name][value] for name, value in params.items()}
-        yield spec, {name: text for name, text in texts.items() if text is not None}
+        yield spec
 
 
 def parameters(learners: Iterable[str], kernel: str) -> dict[str, Spec]:
@@ -240,7 +238,7 @@ def single_setups(
     layer = typed_layer(options, given, learners, one_of("kernel", kernel, KERNELS), warn)
     setups = []
     for learner in learners:
-        found = [setup for setup, _ in expand(learner, kernel, [layer], rounds=None)]
+        found = list(expand(learner, kernel, [layer], rounds=None))
         if len(found) > 1:
             problem = f"{learner_name(learner)} is given {len(found)} settings, and `run` takes one"
             hint = "`ahpatron sweep DATA -g NAME=V1,V2 --out FILE.jsonl` tries several"

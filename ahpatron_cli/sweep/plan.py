@@ -72,9 +72,8 @@ def plan(
             dataset = load(source, done, sha256=sha256)
         dataset.costs(costs)  # refuses unknown labels
         facts = dataset.facts()
-        setups = list(job.setups(path, facts.rounds))
         notes = list(facts.notes)
-        specs = with_sigma([spec for spec, _ in setups], dataset, notes.append)
+        specs = with_sigma(list(job.setups(path, facts.rounds)), dataset, notes.append)
         for text in notes:
             note(f"{Path(path).name}: {text}")
         if facts.sorted_labels and not options["shuffle"]:
@@ -94,10 +93,10 @@ def plan(
         where = str(Path(path).absolute()), done
         first = [
             Trial(
-                *(data, spec, options["seed"], 0, params_of(*spec.build()), *where, texts),
+                *(data, spec, options["seed"], 0, params_of(*spec.build()), *where),
                 *(learner_source(spec.kind), metrics, str(mapped)),
             )
-            for spec, (_, texts) in zip(specs, setups, strict=True)
+            for spec in specs
         ]
         # permutation by permutation, so that results of an interrupted sweep are comparable
         for repeat, one in product(range(options["repeats"]), first):

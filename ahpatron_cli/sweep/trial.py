@@ -41,8 +41,6 @@ class Trial(Struct, frozen=True, dict=True):
     path: str
     """Absolute path of the data file."""
     preparation: Preparation
-    texts: Mapping[str, str] = {}
-    """Texts of parameters that depend on the data, as in the grid: `10^0/√T`, `auto`."""
     source: str = "built-in"
     """Origin of the learner's class, with its version or hash."""
     metrics: bool = False
@@ -76,7 +74,7 @@ class Trial(Struct, frozen=True, dict=True):
         """The `Outcome` of this trial, with its record or its error."""
         params = run.params if run else self.params
         who = self.setup.learner, params, self.seed, self.repeat
-        return Outcome(self.id, self.data, *who, run, error, self.texts, wall)
+        return Outcome(self.id, self.data, *who, run, error, self.setup.texts, wall)
 
 
 def run_trials(trials: Sequence[Trial], jobs: int, retries: int) -> Iterator[Outcome | None]:

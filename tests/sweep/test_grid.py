@@ -17,7 +17,7 @@ def choices(words: list[str], learners: list[str]) -> list[Choice]:
 
 def values(name: str, text: str, learner: str = "ahpatron", rounds: int = 10_000) -> list[object]:
     layer = [Choice(None, name, (text,), f"-g {name}")]
-    return [setup.learner_params[name] for setup, _ in expand(learner, "gaussian", [layer], rounds)]
+    return [setup.learner_params[name] for setup in expand(learner, "gaussian", [layer], rounds)]
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,10 @@ def test_forms(name: str, text: str, wanted: list[object]) -> None:
 def test_values_that_depend_on_the_data_keep_the_text_of_the_grid() -> None:
     words = ["step=10^[-1:0]/sqrt(T),2/T,0.2236", "sigma=auto,2"]
     found = list(expand("nogd", "gaussian", [choices(words, ["nogd"])], 2000))
-    texts = [(one.get("step"), one.get("sigma")) for _, one in found]
+    texts = [(one.texts.get("step"), one.texts.get("sigma")) for one in found]
     steps = ["10^-1/√T", "10^0/√T", "2/T", None]
     assert texts == [(step, sigma) for step in steps for sigma in ("auto", None)]
-    assert found[-1][0].learner_params["step"] == 0.2236  # 10/√T, up to its digits
+    assert found[-1].learner_params["step"] == 0.2236  # 10/√T, up to its digits
 
 
 @pytest.mark.parametrize("rounds", [100, 12_345])
@@ -82,12 +82,12 @@ def test_a_grid_too_large_is_refused_before_it_is_written_out() -> None:
 
 def test_every_combination_of_learner_and_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = choices(["budget=20,40", "sigma=1,2", "epsilon=0.5,0.6"], ["ahpatron"])
-    setups = [setup for setup, _ in expand("ahpatron", "gaussian", [layer], 100)]
+    setups = list(expand("ahpatron", "gaussian", [layer], 100))
     assert len(setups) == 8
     assert {setup.kernel_params["sigma"] for setup in setups} == {1.0, 2.0}
     assert len(list(expand("perceptron", "gaussian", [layer], 100))) == 2  # only σ concerns it
     monkeypatch.setattr(REGISTRY["rbp"], "own_kernel", True, raising=False)
-    assert [one.kernel_params for one, _ in expand("rbp", "gaussian", [layer], 9)] == [{}, {}]
+    assert [one.kernel_params for one in expand("rbp", "gaussian", [layer], 9)] == [{}, {}]
 
 
 def test_later_layers_win_and_a_learner_goes_before_all() -> None:
@@ -95,7 +95,7 @@ def test_later_layers_win_and_a_learner_goes_before_all() -> None:
     high = [Choice(None, "budget", ("40",), "")]
 
     def budget(learner: str, *layers: list[Choice]) -> object:
-        ((setup, _),) = expand(learner, "gaussian", layers, 100)
+        (setup,) = expand(learner, "gaussian", layers, 100)
         return setup.learner_params["budget"]
 
     assert (budget("ahpatron", low), budget("rbp", low)) == (20, 30)

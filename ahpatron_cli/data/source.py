@@ -270,6 +270,12 @@ def first_batches(
     return held
 
 
+def changed(path: str) -> UserError:
+    """The error for a file that has changed since it was read before."""
+    hint = "run the same command again to read the file as it is now"
+    return bad_data("the file changed between two readings", path, hint=hint)
+
+
 def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
     """Yield pieces of text that end at a line end; of a pipe, the lines that have arrived.
 

@@ -66,14 +66,10 @@ EVERY = {name: {"learner": name} for name in REGISTRY} | VARIANTS
 
 
 def resumed(path: Path, one: Player) -> Player:
-    """A fresh player with another seed that continues from the file of `one`."""
-    path.write_bytes(to_bytes(as_model(one)))
-    model = load_model(str(path))
-    header = model.header
-    learner = REGISTRY[header.learner](**header.params)
-    kernel = KERNELS[header.kernel](**header.kernel_params) if header.kernel else None
-    other = Player(learner, kernel, classes=one.classes, seed=(99,), horizon=None)
-    return other.load_state_dict(model.state)
+    """The player that continues from the file of `one`."""
+    labels = (-1.0, 1.0) if one.classes == 2 else tuple(map(float, range(one.classes)))
+    path.write_bytes(to_bytes(as_model(one, labels)))
+    return player_of(path).player
 
 
 def labels_for(one: Player) -> np.ndarray:

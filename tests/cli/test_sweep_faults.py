@@ -168,3 +168,12 @@ def test_a_trial_that_kills_its_worker_fails_alone(
     failed = [trial["run"]["params"]["budget"] for trial in found if trial["status"] == "failed"]
     assert 40 in failed
     assert len(failed) < 4  # at most those that waited on the same worker
+
+
+def test_a_signal_does_not_wait_for_a_long_trial(ahpatron: Ahpatron, rings: Path) -> None:
+    ahpatron.write("long.py", DEADLY.replace("os.kill(os.getpid(), 9)", "os.read(os.pipe()[0], 1)"))
+    words = (rings, "-l", "long.py:Deadly", "-g", "budget=10,40", "--limit", "50", "-j", "2")
+    process = started(ahpatron, *words, until=1)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=120)
+    assert process.returncode == 143

@@ -145,9 +145,11 @@ def test_weights_of_samples_and_of_classes_are_costs(ahpatron: Ahpatron, learner
     common = {"sigma": FILES["rings"], "budget": 60, "random_state": 7}
     weights = np.where(labels == 1, 5.0, 1.0)
     by_sample = OnlineKernelClassifier(learner, **common).fit(rows, labels, weights)
-    by_class = OnlineKernelClassifier(learner, **common, class_weight={1.0: 5.0}).fit(rows, labels)
     np.testing.assert_array_equal(by_sample.online_scores_, scores)
-    np.testing.assert_array_equal(by_class.online_scores_, scores)
+    for share in (5.0, 2.5):  # of the class; the rest is that of the sample
+        by_both = OnlineKernelClassifier(learner, **common, class_weight={1.0: share})
+        by_both.fit(rows, labels, None if share == 5 else np.where(labels == 1, 2.0, 1.0))
+        np.testing.assert_array_equal(by_both.online_scores_, scores)
     in_pieces = OnlineKernelClassifier(learner, **common, horizon=None)
     if learner != "nogd":  # its step depends on the horizon
         for part in (slice(0, 640), slice(640, None)):

@@ -206,18 +206,20 @@ class CsvReader:
         columns: dict[str, Any] = {}
         numeric = [i for i, name in enumerate(self.names) if name in used - text - {*copied}]
         if numeric:
-            begin, end = begins[:, numeric].ravel(), ends[:, numeric].ravel()
-            last = gaps[1:].reshape(rows, width)[:, numeric].ravel() - 1
-            inside = last - gaps[:-1].reshape(rows, width)[:, numeric].ravel()
+            first, stop = numeric[0], numeric[-1] + 1  # a slice is faster than a list of columns
+            own: Any = numeric if stop - first > len(numeric) else slice(first, stop)
+            begin, end = begins[:, own].ravel(), ends[:, own].ravel()
+            last = gaps[1:].reshape(rows, width)[:, own].ravel() - 1
+            inside = last - gaps[:-1].reshape(rows, width)[:, own].ravel()
             point = kinds[last] == ord(".")
             values, others = decimals(data, letters, begin, end, inside, marks[last], point)
             spans = zip(begin[others].tolist(), end[others].tolist(), strict=True)
             cells = [data[start:stop].decode() for start, stop in spans]
             found = _numbers([cell.strip() for cell in cells])
             values[others] = np.array(found, dtype=np.float64)
-            own = [self.names[numeric[i]] for i in (others % len(numeric)).tolist()]
-            wrong = {name for name, value in zip(own, found, strict=True) if value is None}
-            self.padded |= {n for n, cell in zip(own, cells, strict=True) if cell != cell.strip()}
+            names = [self.names[numeric[i]] for i in (others % len(numeric)).tolist()]
+            wrong = {name for name, value in zip(names, found, strict=True) if value is None}
+            self.padded |= {n for n, cell in zip(names, cells, strict=True) if cell != cell.strip()}
             for i, number in enumerate(numeric):
                 if self.names[number] not in wrong:
                     columns[self.names[number]] = values[i :: len(numeric)]
@@ -336,10 +338,10 @@ def _texts(data: bytes, begins: Integers, ends: Integers) -> Texts:
     # up to 8 bytes are a number, which is faster to compare
     words = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))[ends - 8]
     words >>= (64 - 8 * lengths).astype(np.uint64)
-    distinct = np.unique(words)
+    distinct, codes = np.unique(words, return_inverse=True)
     cells = [word.to_bytes(8, "little").rstrip(b"\0") for word in distinct.tolist()]
     texts = [cell.decode().strip() for cell in cells]
-    return Texts(np.searchsorted(distinct, words), texts)
+    return Texts(codes, texts)
 
 
 def _padded(data: bytes, sign: bytes) -> bool:

@@ -88,6 +88,7 @@ FILES: list[tuple[str, str, bytes, int, int]] = [
     ("binary", "nul-in-comment", GOOD + b"1 1:2 # \0\n" + GOOD, 3, 9),
     ("binary", "zeros-at-the-end", GOOD + bytes(4096), 3, 1),
     ("line-end", "cr-only", b"1 1:2\r-1 1:3\r", 1, 6),
+    ("line-end", "cr-first", b"\r 1 1:2\n", 1, 1),
     ("line-end", "cr-in-comment", b"# note\r1 1:2\r", 1, 7),
     ("foreign", "html", b"\n<!DOCTYPE html>\n<html>", 2, 1),
     ("foreign", "xml", b"<?xml version='1.0'?>\n", 1, 1),

@@ -15,8 +15,8 @@ from ahpatron_cli.core.certificates import (
     theorems_of,
 )
 from ahpatron_cli.core.rows import Floats, Rows
-from ahpatron_cli.data.dataset import Dataset, DataSummary, changed, stream
-from ahpatron_cli.data.source import open_source
+from ahpatron_cli.data.dataset import Dataset, DataSummary, stream
+from ahpatron_cli.data.source import changed, open_source
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import assignment
 from ahpatron_cli.runner import LearnerSpec, RunResult, check

@@ -66,7 +66,7 @@ class Canvas:
         self.size = (width, height)
         self.parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
-            f'width="{width:g}" height="{height:g}" role="img">',
+            f'width="{width:g}" height="{height:g}" role="img" xml:space="preserve">',
             f"<title>{escape(description)}</title><style>{STYLE}</style>",
             f'<rect class="page" width="{width:g}" height="{height:g}" rx="6"/>',
         ]
@@ -194,7 +194,7 @@ def mistakes() -> None:
         canvas.dot(left + width + 36, y, colour, 8 if learner == "metron" else 5)
         bold = "bold" if learner == "metron" else ""
         canvas.text(left + width + 52, y + 4, learner, bold)
-    note = "Same budgets and permutations. best: the step was chosen in hindsight"
+    note = 'Same budgets and permutations; "best" means the best step in hindsight'
     canvas.text(left, 300, note, "small pale")
     canvas.write("mistakes.svg")
 
@@ -322,13 +322,13 @@ def data_way() -> None:
     """Boxes and arrows: what becomes of an example."""
     canvas = Canvas(860, 250, "From bytes to a table")
     steps = (
-        ("bytes", "data/source.py", "unpack, hash"),
-        ("rows", "data/libsvm/", "parse, diagnose"),
-        ("batches", "data/dataset.py", "label, scale, order"),
+        ("bytes", "data/source.py", "decompress, hash"),
+        ("rows", "libsvm/, tables.py", "parse, locate faults"),
+        ("batches", "data/dataset.py", "label, scale, permute"),
         ("points", "core/points.py", "dense or sparse"),
         ("block", "core/engine.py", "64 examples, one K"),
         ("round", "core/learners/", "predict, label, update"),
-        ("record", "records.py", "frozen counts"),
+        ("record", "records.py", "counts of a pass"),
         ("table", "output/", "table, JSON, CSV, …"),
     )
     for number, (name, module, text) in enumerate(steps):

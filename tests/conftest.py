@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 for _library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):  # before NumPy: as the command does
@@ -12,9 +11,7 @@ for _library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):  # before NumPy: a
 import pytest
 
 from support import effort
-from support.cluster import Cluster
 from support.command import REPOSITORY, Ahpatron
-from support.terminal import FakeTerminal
 
 effort.choose_profile()
 
@@ -37,14 +34,3 @@ def sparse_text() -> Path:
 @pytest.fixture(scope="session")
 def breast_cancer() -> Path:
     return REPOSITORY / "sample_data" / "breast_cancer.svm"
-
-
-@pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("dask")) as started:
-        yield started
-
-
-@pytest.fixture
-def terminal() -> FakeTerminal:
-    return FakeTerminal()

@@ -66,14 +66,10 @@ EVERY = {name: {"learner": name} for name in REGISTRY} | VARIANTS
 
 
 def resumed(path: Path, one: Player) -> Player:
-    """A fresh player with another seed that continues from the file of `one`."""
-    path.write_bytes(to_bytes(as_model(one)))
-    model = load_model(str(path))
-    header = model.header
-    learner = REGISTRY[header.learner](**header.params)
-    kernel = KERNELS[header.kernel](**header.kernel_params) if header.kernel else None
-    other = Player(learner, kernel, classes=one.classes, seed=(99,), horizon=None)
-    return other.load_state_dict(model.state)
+    """The player that continues from the file of `one`."""
+    labels = (-1.0, 1.0) if one.classes == 2 else tuple(map(float, range(one.classes)))
+    path.write_bytes(to_bytes(as_model(one, labels)))
+    return player_of(path).player
 
 
 def labels_for(one: Player) -> np.ndarray:
@@ -297,8 +293,10 @@ OTHERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (SHARED, {f"{F}a": np.zeros((40, 2))}),
     ({"learner": "arow", "classes": 3}, {f"{TALLY}confusion": np.zeros((2, 2), dtype=np.int64)}),
     ({"learner": "arow"}, {f"{F}C.A": np.eye(3), f"{F}C.V": np.zeros((0, 3))}),
-    (CLASSES, {"labels": [0.0, 1.0]}),
-    (CLASSES, {"labels": [0.0, 1.0, 2.0, 3.0]}),
+    *(
+        (CLASSES, {"labels": labels})
+        for labels in ([0.0, 1.0], [0.0, 1.0, 2.0, 3.0], [2.0, 1.0, 0.0])
+    ),
     (SPARSE, {f"{F}points.indptr": first(1)}),
     *((SPARSE, {f"{F}points.columns": first(column)}) for column in (100, -1, 3)),
     (SPARSE, {f"{F}points.width": -1}),

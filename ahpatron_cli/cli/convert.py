@@ -40,7 +40,6 @@ def convert(
     """
     from ahpatron_cli.atomic import check_outputs
     from ahpatron_cli.cli.stderr import Stderr
-    from ahpatron_cli.data.dataset import changed
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import TableOptions, TableReader
     from ahpatron_cli.output.predictions import open_output
@@ -64,8 +63,7 @@ def convert(
                 output.write(libsvm_text(reader, cells, source.name))
                 if out is None:
                     sys.stdout.flush()  # a pipe may be slow
-            if reader.scan and source.sha256() != reader.scan.sha256:
-                raise changed(data)
+            reader.sha256()  # fails if the file has changed since it was checked
     for note in reader.traits.remarks:
         stderr.note(note)
 

@@ -205,8 +205,9 @@ class Session:
     def _note_waiting(self, rows: int) -> None:
         if not self._waits:
             self.stderr.note(
-                "waiting for the first rows, which --scale or --sigma auto require: "
-                f"{rows:,} have arrived (a smaller --warm-up N requires fewer)"
+                f"waiting for the first rows, {self.preparation.warm_up:,} with labels, which "
+                f"tables, --scale and --sigma auto require: {rows:,} have arrived "
+                "(a smaller --warm-up N requires fewer)"
             )
         self._waits = True
 

@@ -19,7 +19,7 @@ class ArrowReader:
     """Reader of a file supported by pyarrow; the "line" of a row is its number, from 1."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path, self.padded = path, set[str]()
         try:
             import pyarrow
             import pyarrow.parquet

@@ -1,16 +1,20 @@
-"""Batches of consecutive examples, and facts about the file."""
+"""Batches of consecutive examples, facts about a file, and the interface of readers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, rows_of
+from ahpatron_cli.data.labels import LabelTally
+from ahpatron_cli.data.source import Source, changed, first_batches
+from ahpatron_cli.signals import StreamEnded, watch
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,10 @@ class Batch:
         """Number of values that are stored, or not 0 in a dense array."""
         rows = self.rows
         return len(rows.values) if isinstance(rows, CsrRows) else int(np.count_nonzero(rows))
+
+    def labelled(self) -> int:
+        """Number of examples with a label."""
+        return int(np.count_nonzero(~np.isnan(self.labels)))
 
     def part(self, part: slice) -> Batch:
         """A slice of this batch, as views."""
@@ -94,3 +102,59 @@ class FileInfo:
             "the last line has no line end: the file may be incomplete": self.no_final_newline,
         }
         return (*self.remarks, *(note for note, holds in notes.items() if holds))
+
+
+class Reader(ABC):
+    """Reader of the examples of a source: iterating over it yields batches, once.
+
+    `on_wait` is called with the number of labelled rows so far if `head` has to wait for a pipe.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        max_rows: int | None,
+        on_wait: Callable[[int], None] = lambda rows: None,
+    ) -> None:
+        self.source, self._max_rows, self._on_wait = source, max_rows, on_wait
+        self.rows_read = self.values_read = self.faults = 0
+        self.stopped = False
+        """Whether reading stopped at a fault that makes the rest of the file meaningless."""
+        self.traits = FileInfo()
+        """Facts about the file so far."""
+        self.tally: LabelTally | None = None
+        """Counts of the labels of all rows, if these were read before."""
+        self.batches = iter(self)
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Batch]: ...
+
+    @abstractmethod
+    def _count_labels(self) -> LabelTally:
+        """Read a file a second time to count its labels."""
+
+    def head(self, rows: int, *, wait: bool) -> Batch:
+        """The first rows, at least `rows` of them with labels if possible; `batches` repeats them.
+
+        For a pipe without `wait`, only the rows that have arrived.
+        """
+        rows = rows if wait or not self.source.waits else 0
+        on_wait = self._on_wait if wait else None
+        held = first_batches(self.source, self.batches, rows, Batch.labelled, on_wait)
+        self.batches = chain(held, self.batches)
+        if not held:
+            raise StreamEnded
+        return Batch.concatenate(held)
+
+    def scan(self) -> LabelTally | None:
+        """Counts of the labels of the whole file; None if it cannot be read twice."""
+        if self.tally is None and self.source.rereadable:
+            self.tally = self._count_labels()
+        return self.tally
+
+    def sha256(self) -> str | None:
+        """SHA-256 of the file; a UserError if the file has changed since it was scanned."""
+        found = self.source.sha256()
+        if self.tally and self.tally.sha256 not in (None, found) and not watch.ended_by:
+            raise changed(self.source.name)
+        return found

@@ -25,8 +25,6 @@ MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL
 DELIMITERS = ",;\t|"
 PIECE = 1 << 18
 """Number of bytes requested at a time."""
-_OF_NUMBERS = np.frombuffer(b"+-.eE", np.uint8)
-"""Characters of numbers other than digits."""
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -126,6 +124,8 @@ class CsvReader:
 
     def __init__(self, read: Callable[[int], bytes], path: str) -> None:
         self.path, self._read, self._line = path, read, 1
+        self.padded: set[str] = set()
+        """Numeric columns with spaces around cells, as far as they were read."""
         pieces = self._records()
         first = next(pieces, b"\n")
         text = self._decoded(first)
@@ -203,26 +203,25 @@ class CsvReader:
         begins, ends = at[:-1].reshape(rows, width) + 1, at[1:].reshape(rows, width)
         if width == 1 and (begins == ends).any():
             return None  # a blank line is no row
-        if copied:  # what is not a number, like a space, goes the slow way
-            strange = ~np.isin(kinds, _OF_NUMBERS)
-            strange[gaps] = False
-            within = np.logical_or.reduceat(strange, gaps[:-1]).reshape(rows, width)
-            if within[:, [name in copied for name in self.names]].any():
-                return None
         columns: dict[str, Any] = {}
         numeric = [i for i, name in enumerate(self.names) if name in used - text - {*copied}]
         if numeric:
-            begin, end = begins[:, numeric].ravel(), ends[:, numeric].ravel()
-            last = gaps[1:].reshape(rows, width)[:, numeric].ravel() - 1
-            inside = last - gaps[:-1].reshape(rows, width)[:, numeric].ravel()
+            first, stop = numeric[0], numeric[-1] + 1  # a slice is faster than a list of columns
+            own: Any = numeric if stop - first > len(numeric) else slice(first, stop)
+            begin, end = begins[:, own].ravel(), ends[:, own].ravel()
+            last = gaps[1:].reshape(rows, width)[:, own].ravel() - 1
+            inside = last - gaps[:-1].reshape(rows, width)[:, own].ravel()
             point = kinds[last] == ord(".")
             values, others = decimals(data, letters, begin, end, inside, marks[last], point)
             spans = zip(begin[others].tolist(), end[others].tolist(), strict=True)
-            found = _numbers([data[start:stop].decode().strip() for start, stop in spans])
+            cells = [data[start:stop].decode() for start, stop in spans]
+            found = _numbers([cell.strip() for cell in cells])
             values[others] = np.array(found, dtype=np.float64)
-            wrong = {int(i) % len(numeric) for i, v in zip(others, found, strict=True) if v is None}
+            names = [self.names[numeric[i]] for i in (others % len(numeric)).tolist()]
+            wrong = {name for name, value in zip(names, found, strict=True) if value is None}
+            self.padded |= {n for n, cell in zip(names, cells, strict=True) if cell != cell.strip()}
             for i, number in enumerate(numeric):
-                if i not in wrong:
+                if self.names[number] not in wrong:
                     columns[self.names[number]] = values[i :: len(numeric)]
         for i, name in enumerate(self.names):
             if name in copied:
@@ -339,10 +338,10 @@ def _texts(data: bytes, begins: Integers, ends: Integers) -> Texts:
     # up to 8 bytes are a number, which is faster to compare
     words = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))[ends - 8]
     words >>= (64 - 8 * lengths).astype(np.uint64)
-    distinct = np.unique(words)
+    distinct, codes = np.unique(words, return_inverse=True)
     cells = [word.to_bytes(8, "little").rstrip(b"\0") for word in distinct.tolist()]
     texts = [cell.decode().strip() for cell in cells]
-    return Texts(np.searchsorted(distinct, words), texts)
+    return Texts(codes, texts)
 
 
 def _padded(data: bytes, sign: bytes) -> bool:

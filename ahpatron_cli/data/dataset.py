@@ -10,7 +10,7 @@ import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, unit_rows, width_of
-from ahpatron_cli.data.batch import Batch, FileInfo
+from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.labels import (
     PLAIN_PAIRS,
     LabelMap,
@@ -28,12 +28,12 @@ from ahpatron_cli.data.labels import (
     find_labels,
     show,
 )
-from ahpatron_cli.data.libsvm.reader import SvmReader, scan
+from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
-from ahpatron_cli.data.source import Source, first_batches, open_source
+from ahpatron_cli.data.source import Source, changed, open_source
 from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
-from ahpatron_cli.errors import UserError, bad_data, usage
+from ahpatron_cli.errors import bad_data, usage
 from ahpatron_cli.signals import StreamEnded, watch
 
 CHUNK_ROWS = 16 * BLOCK
@@ -130,14 +130,17 @@ class Dataset:
         name: str,
         preparation: Preparation,
         traits: FileInfo,
-        rows: Batch | _Stream,
+        rows: Batch | Reader,
         known: StreamState | None = None,
         sha256: str | None = None,
+        *,
+        may_restart: bool = False,
     ) -> None:
         self.name, self.preparation = name, preparation
         self.traits = traits
         """Facts about the file, as far as it was read."""
         self._rows, self._known, self._sha256 = rows, known, sha256
+        self._may_restart = may_restart
         self._labels: LabelMap | None = None
         self.dense = False
         """Whether rows are dense; decided by the first rows."""
@@ -184,7 +187,7 @@ class Dataset:
         self.width = self._known.width if self._known else 0
         if self.traits.schema:  # the schema fixes the width
             self.width = max(self.width, self.traits.max_index + 1)
-        waits = isinstance(self._rows, _Stream) and self._rows.waits
+        waits = isinstance(self._rows, Reader) and self._rows.source.waits
         for batch, open_rounds in _aligned(self._taken(order), first_round % BLOCK, waits):
             self._check_width(batch)
             widens = self.dense and width_of(batch.rows) > self.width
@@ -203,7 +206,7 @@ class Dataset:
 
     def _taken(self, order: Integers | None) -> Iterator[Batch]:
         """Yield the raw examples, in file order or in the order of these row numbers."""
-        if isinstance(self._rows, _Stream):
+        if isinstance(self._rows, Reader):
             assert order is None, "a stream has no order except its own"
             yield from self._rows.batches
             return
@@ -221,7 +224,7 @@ class Dataset:
         return self._ready(head.stored), labels.encode(head.labels, head.lines, count=False)
 
     def _head(self, rows: int, *, wait: bool) -> Batch:
-        """The first rows, at least `rows` of them with labels if possible; see `_Stream.head`."""
+        """The first rows, at least `rows` of them with labels if possible; see `Reader.head`."""
         if isinstance(self._rows, Batch):
             return self._rows.part(slice(0, min(rows, len(self._rows.labels))))
         return self._rows.head(rows, wait=wait)
@@ -259,7 +262,7 @@ class Dataset:
             tally = LabelTally().add(self._rows.labels)
             return LabelMap(name, "scan", find_labels(name, tally))
         plain = any(set(first[~np.isnan(first)].tolist()) <= set(pair) for pair in PLAIN_PAIRS)
-        if plain and self._rows.may_restart:
+        if plain and self._may_restart:
             return LabelMap(name, "file")
         if (found := self._rows.scan()) is None:
             return LabelMap(name, "pipe")
@@ -326,7 +329,7 @@ class Dataset:
                 f"{len(labels)} classes: {listed(filter(None, traits.schema.label_names(labels)))}"
             )
         notes = tuple(filter(None, (encoding, *traits.notes)))
-        hashed = self._rows.sha256() if isinstance(self._rows, _Stream) else self._sha256
+        hashed = self._rows.sha256() if isinstance(self._rows, Reader) else self._sha256
         return DataSummary(
             known.rows, traits.features, labels, hashed, notes, known.sorted, known.unlabelled
         )
@@ -352,51 +355,6 @@ def mapped(name: str, preparation: Preparation, folder: Path) -> Dataset:
     return Dataset(name, preparation, traits, whole, sha256=sha256)
 
 
-class _Stream:
-    """Rows of a source, read once; a file can also be scanned for labels and rounds."""
-
-    def __init__(
-        self,
-        source: Source,
-        limit: int | None,
-        reader: SvmReader | TableReader,
-        on_wait: Callable[[int], None],
-        may_restart: bool,
-    ) -> None:
-        self._source, self._limit, self._scan = source, limit, reader.scan
-        self.may_restart = may_restart and source.rereadable and reader.scan is None
-        """Whether the caller reads the file again after a `NewLabelError`."""
-        self.waits = source.waits
-        """Whether reading may block (a pipe, a terminal or a device)."""
-        self.batches, self._on_wait = iter(reader), on_wait
-
-    def head(self, rows: int, *, wait: bool) -> Batch:
-        """The first rows, at least `rows` of them with labels if possible; `batches` repeats them.
-
-        For a pipe without `wait`, only the rows that have arrived.
-        """
-        rows = rows if wait or not self.waits else 0
-        on_wait = self._on_wait if wait else None
-        held = first_batches(self._source, self.batches, rows, _labelled_rows, on_wait)
-        self.batches = chain(held, self.batches)
-        if not held:
-            raise StreamEnded
-        return Batch.concatenate(held)
-
-    def scan(self) -> LabelTally | None:
-        """Scan the whole file for labels and number of rounds; None if it cannot be read twice."""
-        if self._scan is None and self._source.rereadable:
-            self._scan = scan(self._source.name, self._limit)
-        return self._scan
-
-    def sha256(self) -> str | None:
-        """SHA-256 of the file; a UserError if the file has changed since it was scanned."""
-        found = self._source.sha256()
-        if self._scan and self._scan.sha256 not in (None, found) and not watch.ended_by:
-            raise changed(self._source.name)
-        return found
-
-
 def stream(
     source: Source,
     preparation: Preparation,
@@ -412,8 +370,8 @@ def stream(
     label follows, `batches` raises `NewLabelError` and the caller must start again.
     """
     reader = _reader(source, preparation, known, on_wait)
-    rows = _Stream(source, preparation.limit, reader, on_wait, may_restart)
-    return Dataset(source.name, preparation, reader.traits, rows, known)
+    restarts = may_restart and source.rereadable and reader.tally is None
+    return Dataset(source.name, preparation, reader.traits, reader, known, may_restart=restarts)
 
 
 def load(
@@ -428,8 +386,8 @@ def load(
     """
     reader = _reader(source, preparation, known)
     parts = [replace(batch, rows=batch.stored) for batch in reader]
-    whole, found = Batch.concatenate(parts), source.sha256()
-    if {sha256, reader.scan.sha256 if reader.scan else None} - {None, found}:
+    whole, found = Batch.concatenate(parts), reader.sha256()
+    if sha256 not in (None, found):
         raise changed(source.name)
     return Dataset(source.name, preparation, reader.traits, whole, known, found)
 
@@ -439,7 +397,7 @@ def _reader(
     preparation: Preparation,
     known: StreamState | None,
     on_wait: Callable[[int], None] = lambda rows: None,
-) -> SvmReader | TableReader:
+) -> Reader:
     """The reader for a source (LIBSVM text or table), chosen by its content and name."""
     schema = known.schema if known else None
     limit, may_lack_labels = preparation.limit, preparation.may_lack_labels
@@ -449,6 +407,7 @@ def _reader(
             max_features=preparation.max_features,
             max_rows=limit,
             may_lack_labels=may_lack_labels,
+            on_wait=on_wait,
         )
     if known and not schema:
         problem = "this is a table, and the model was trained on LIBSVM text"
@@ -458,20 +417,10 @@ def _reader(
     return TableReader(source, preparation.table, schema, *rules)
 
 
-def _labelled_rows(batch: Batch) -> int:
-    return int(np.count_nonzero(~np.isnan(batch.labels)))
-
-
 def content_hash(path: str) -> str | None:
     """SHA-256 of the bytes of a file; None for a pipe, which cannot be read twice."""
     with open_source(path) as source:
         return source.sha256() if source.rereadable else None
-
-
-def changed(path: str) -> UserError:
-    """The error for a file that has changed since it was read before."""
-    hint = "run the same command again to read the file as it is now"
-    return bad_data("the file changed between two readings", path, hint=hint)
 
 
 def _as_wide_as_needed(rows: Rows) -> Rows:

@@ -16,6 +16,7 @@ import select
 import shlex
 import stat
 import sys
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -252,14 +253,17 @@ def first_batches(
 ) -> list[Rows]:
     """The first batches, at least one and `rows` labelled rows if possible.
 
-    `labelled` counts those of a batch; `on_wait` is called with their number so far if the next
-    batch does not arrive. Raises `StreamEnded` if there is no batch because a signal ended it.
+    `labelled` counts those of a batch; `on_wait` is called with their number so far if a pipe does
+    not deliver them within `PATIENCE` seconds. Raises `StreamEnded` if a signal ended the stream
+    before the first batch.
     """
-    held, count = list[Rows](), 0
+    held, count, deadline = list[Rows](), 0, time.monotonic() + PATIENCE
     with suppress(StreamEnded):
         while not held or count < rows:
-            if on_wait and not source.ready(PATIENCE):
-                on_wait(count)
+            if on_wait and source.waits:
+                left = deadline - time.monotonic()
+                if left < 0 or not source.ready(left):
+                    on_wait(count)
             batch = next(batches, None)
             if batch is None:
                 break
@@ -268,6 +272,12 @@ def first_batches(
     if not held and watch.ended_by:
         raise StreamEnded
     return held
+
+
+def changed(path: str) -> UserError:
+    """The error for a file that has changed since it was read before."""
+    hint = "run the same command again to read the file as it is now"
+    return bad_data("the file changed between two readings", path, hint=hint)
 
 
 def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:

@@ -20,7 +20,7 @@ import numpy as np
 from ahpatron_cli.core.rows import Integers
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.arrow import ArrowReader
-from ahpatron_cli.data.batch import Batch, FileInfo
+from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.csv_text import (
     MISSING,
     Cells,
@@ -102,8 +102,8 @@ class TableOptions(msgspec.Struct, frozen=True):
                 raise usage(f"column {name!r} is named twice by --label, --id, --drop, --category")
 
 
-class TableReader:
-    """Reader of a table: iterating over it yields `Batch` objects, as with `SvmReader`.
+class TableReader(Reader):
+    """Reader of a table.
 
     Without a schema, one is inferred first: from all rows if the source can be read twice, else
     from the first `warm_up` labelled rows. `on_wait` is called with the number of rows so far if
@@ -120,16 +120,13 @@ class TableReader:
         warm_up: int = WARM_UP,
         on_wait: Callable[[int], None] = lambda rows: None,
     ) -> None:
-        self._reader = reader = open_reader(source)
-        self._max_rows, self._may_lack_labels = max_rows, may_lack_labels
-        self.rows_read = self.values_read = self.faults = 0
-        self.stopped = False
+        super().__init__(source, max_rows, on_wait)
+        self._reader, self._may_lack_labels = open_reader(source), may_lack_labels
+        reader = self._reader
         self.odd: Counter[str] = Counter()
         """Counts of cells that did not occur in training, by description."""
         self.numeric: dict[str, bool] = {}
         """Columns in which every cell is a number, each with whether many of them are 0."""
-        self.scan: LabelTally | None = None
-        """Counts over all rows, if the schema was inferred from them."""
         self._head: list[Cells] = []
         remarks: tuple[str, ...] = ()
         if schema is None:
@@ -139,9 +136,12 @@ class TableReader:
             text = {name for name in (options.label, options.id, *options.category) if name}
             if source.rereadable:
                 with open_source(source.name) as again:
-                    rows = _limited(open_reader(again).batches(used, text), max_rows)
-                    schema, remarks, self.scan = infer(reader, options, rows, text, self.numeric)
-                    self.scan.sha256 = again.sha256()
+                    first = open_reader(again)
+                    rows = _limited(first.batches(used, text), max_rows)
+                    schema, remarks, self.tally = infer(first, options, rows, text, self.numeric)
+                    for name in first.padded:  # their cells cannot be copied
+                        self.numeric.pop(name, None)
+                    self.tally.sha256 = again.sha256()
             else:
                 batches = reader.batches(used, text)
 
@@ -159,7 +159,6 @@ class TableReader:
             problem = f"columns are missing: {listed(lost)}"
             raise bad_data(problem, reader.path, 1, f"the columns are {listed(reader.names)}")
         self.traits = FileInfo(len(schema.features), remarks=remarks, schema=self.schema)
-        """Facts about the file so far."""
 
     def __iter__(self) -> Iterator[Batch]:
         path = self._reader.path
@@ -173,6 +172,14 @@ class TableReader:
             self.rows_read += len(batch.labels)
             self.values_read += batch.values
             yield batch
+
+    def _count_labels(self) -> LabelTally:
+        tally, label = LabelTally(), {self.schema.label}
+        with open_source(self.source.name) as again:
+            for cells in _limited(open_reader(again).batches(label, label), self._max_rows):
+                tally.add(self.schema.label_numbers(cells, self._reader.path))
+            tally.sha256 = again.sha256()
+        return tally
 
     def cells(self, copied: Collection[str] = ()) -> Iterator[Cells]:
         """Yield the cells of the table; columns `copied` of CSV as `Spans`."""

@@ -232,6 +232,16 @@ def test_a_warm_up_is_announced(ahpatron: Ahpatron, rings: Path) -> None:
     assert [line.split(",")[7] for line in answers] == [line.split(",")[7] for line in whole]
 
 
+def test_a_table_on_a_steady_pipe_waits_and_reports_it(ahpatron: Ahpatron) -> None:
+    with live(ahpatron, "run", "-", "--label", "y", "--predictions", "-") as run:
+        for line in ("x,y\n", *(f"{i},{i % 2}\n" for i in range(6))):
+            run.ask(line, 0)
+            time.sleep(0.25)
+        assert "waiting for the first rows" in run.message()
+        code, out, _ = run.end()
+        assert (code, len(out.splitlines())) == (0, 7)
+
+
 @pytest.mark.parametrize("where", ["p.csv", "-"])
 def test_a_checkpoint_beside_predictions(ahpatron: Ahpatron, rings: Path, where: str) -> None:
     """Killed after a checkpoint: the same command writes the rows that are missing, no others."""

@@ -125,14 +125,10 @@ def test_the_examples_of_the_help_work(ahpatron: Ahpatron, rings: Path) -> None:
     ("words", "expected"),
     [
         ("run x -l ", [*REGISTRY, "all"]),
-        ("run x --learner project", ["projectron", "projectron++"]),
         ("sweep x --kernel ", list(KERNELS)),
         ("run x --format ", list(FORMATS)),
-        ("inspect x --scale m", ["minmax"]),
         ("run x --theorem c", ["corollary-1", "corollary-2"]),
-        ("sweep x --search ", ["grid", "halving"]),
         ("sweep x --metric b", ["balanced_error"]),
-        ("predict m x --format ", ["csv", "jsonl"]),
         ("convert x --missing ", ["indicator", "zero", "mean", "refuse"]),
     ],
 )

@@ -16,7 +16,7 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 from ahpatron_cli import OnlineKernelClassifier
-from ahpatron_cli.data import dataset
+from ahpatron_cli.data.libsvm import reader
 from support.command import Ahpatron
 
 DETERMINISTIC = [
@@ -273,7 +273,7 @@ def test_a_file_that_changes_before_its_pass_is_refused(
     """Labels 1 and 2 and the number of rounds are found by a scan; then the file is run."""
     more = "#" * 200_000  # so that the file is not read in one go
     path = ahpatron.write("data.svm", f"1 1:1 {more}\n2 1:2 {more}\n" * 50)
-    looked = dataset.scan
+    looked = reader.scan
     scans = []
 
     def scan(*arguments: Any) -> Any:
@@ -282,7 +282,7 @@ def test_a_file_that_changes_before_its_pass_is_refused(
         path.write_text(f"2 1:1 {more}\n1 1:2 {more}\n" * 50)  # of the same size
         return found
 
-    monkeypatch.setattr(dataset, "scan", scan)
+    monkeypatch.setattr(reader, "scan", scan)
     err = ahpatron.refusal(65, "run", path, "-l", "pomdr")
     assert "the file changed" in err
     assert len(scans) == 1  # for labels and rounds together

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,13 @@ import pytest
 from ahpatron_cli.sweep.results_file import read_results
 from support.cluster import Cluster
 from support.command import REPOSITORY, SMALL, Ahpatron, workers
+
+
+@pytest.fixture
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("dask")) as started:
+        yield started
+
 
 MANY = ("-g", "budget=20:200:20", "-l", "ahpatron", "-l", "avp", "--repeats", "10")
 
@@ -129,11 +137,8 @@ def test_clusters_that_cannot_work(ahpatron: Ahpatron, rings: Path, cluster: Clu
 
 DEADLY = """
 import os
-import signal
 from dataclasses import dataclass
-
 from ahpatron_cli.core.learners import RandomBudgetPerceptron
-
 
 @dataclass
 class Deadly(RandomBudgetPerceptron):
@@ -141,24 +146,22 @@ class Deadly(RandomBudgetPerceptron):
 
     def update(self, f, y, margin):
         if self.budget == 40:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), 9)
         super().update(f, y, margin)
 """
 
 
 @pytest.mark.slow
 def test_a_trial_that_kills_its_worker_fails_alone(
-    ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
     ahpatron.write("deadly.py", DEADLY)
     grid = ("-l", "deadly.py:Deadly", "-g", "budget=10:80:10", "--limit", "100", "--shuffle")
-    (tmp_path / "dask").mkdir()
-    with Cluster(tmp_path / "dask") as cluster:
-        done = ahpatron.process(
-            *("sweep", rings, *grid, "--out", "r.jsonl", "--scheduler", cluster.address),
-            *("--retries", "0", "--wait", "20"),
-        )
+    (ahpatron.folder / "dask").mkdir()
+    with Cluster(ahpatron.folder / "dask") as cluster:
+        options = ("--scheduler", cluster.address, "--retries", "0", "--wait", "20")
+        done = ahpatron.process("sweep", rings, *grid, "--out", "r.jsonl", *options)
     assert done.code == 3, done.err
     found = ahpatron.trials()
     assert len({trial["id"] for trial in found}) == len(found) == 8

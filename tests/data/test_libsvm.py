@@ -62,13 +62,14 @@ def test_faulty_line(kind: str, line: bytes, column: int) -> None:
             assert "ahpatron inspect bad.svm" in str(error.hint)
 
 
-@pytest.mark.parametrize("kind", FILES)
-def test_faulty_file(kind: str) -> None:
-    for _, text, line, column in FILES[kind]:
-        for chunk_bytes in (1 << 20, 509):
-            place = refusal(text, chunk_bytes).place
-            assert str(place) == f"bad.svm:{line}:{column}"
-        assert faults(text)[0] == (line, kind)
+@pytest.mark.parametrize(
+    ("kind", "text", "line", "column"),
+    [pytest.param(*row[:1], *row[2:], id=row[1]) for row in FILES],
+)
+def test_faulty_file(kind: str, text: bytes, line: int, column: int) -> None:
+    for chunk_bytes in (1 << 20, 509):
+        assert str(refusal(text, chunk_bytes).place) == f"bad.svm:{line}:{column}"
+    assert faults(text)[0] == (line, kind)
 
 
 def test_every_faulty_line_is_listed() -> None:

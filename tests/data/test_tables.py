@@ -402,9 +402,9 @@ def test_all_rows_of_a_file_fix_its_schema_and_are_counted(tmp_path: Path) -> No
     path.write_text("a,c,y\n" + "1,x,0\n2,z,1\n" * 1000 + "3,late,?\n")
     found = opened(str(path))
     assert found.made.features == ["a", "c=late", "c=x", "c=z"]
-    assert found.scan is not None
-    assert found.scan.rows == 2000
-    assert found.scan.counts == {0: 1000, 1: 1000}
+    assert found.tally is not None
+    assert found.tally.rows == 2000
+    assert found.tally.counts == {0: 1000, 1: 1000}
     short = opened(str(path), max_rows=7)
     assert (len(short.rows), short.made.features[-1]) == (7, "c=z")
 

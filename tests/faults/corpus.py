@@ -79,35 +79,36 @@ LINES: dict[tuple[str, int], list[bytes]] = {
     ("qid", 9): [b"1 qid:1 qid:2 1:1"],
 }
 
-FILES: list[tuple[str, bytes, int, int]] = [
-    ("utf-16", "1 1:2\n-1 1:3\n".encode("utf-16"), 1, 1),
-    ("utf-16-le", "1 1:2\n-1 1:3\n".encode("utf-16-le"), 1, 2),
-    ("utf-16-be", "1 1:2\n-1 1:3\n".encode("utf-16-be"), 1, 1),
-    ("utf-32", "1 1:2\n-1 1:3\n".encode("utf-32"), 1, 1),
-    ("nul", GOOD + b"1 1:2\0\n" + GOOD, 3, 6),
-    ("nul-in-comment", GOOD + b"1 1:2 # \0\n" + GOOD, 3, 9),
-    ("zeros-at-the-end", GOOD + bytes(4096), 3, 1),
-    ("cr-only", b"1 1:2\r-1 1:3\r", 1, 6),
-    ("cr-in-comment", b"# note\r1 1:2\r", 1, 7),
-    ("html", b"\n<!DOCTYPE html>\n<html>", 2, 1),
-    ("xml", b"<?xml version='1.0'?>\n", 1, 1),
-    ("merge-conflict", GOOD + b"<<<<<<< HEAD\n" + GOOD, 3, 1),
-    ("json", b'[{"y": 1}]\n', 1, 1),
-    ("json-lines", b'{"y": 1, "x": [1, 2]}\n', 1, 1),
-    ("python-list", GOOD + b"[1, 2, 3]\n" + GOOD, 3, 1),
-    ("arff", b"@relation iris\n", 1, 1),
-    ("vowpal-wabbit", b"1 | a:1 b:2\n-1 | a:2\n", 1, 3),
-    ("vowpal-wabbit-named", b"|f a:1\n", 1, 1),
-    ("yaml", b"---\ny: 1\n", 1, 1),
-    ("diff", b"--- a/x\n+++ b/x\n", 1, 1),
-    ("script", b"#!/bin/sh\necho 1 1:2\n", 2, 1),
-    ("log-line", b"2024-01-01 12:00:00 INFO started\n", 1, 1),
-    ("a-fault-after-many-blank-lines", b"\n" * 100_000 + b"x\n", 100_001, 1),
-    ("a-fault-in-line-20001", b"1 1:2\n-1 1:3\n" * 10_000 + b"1 1:x\n", 20_001, 5),
-    ("a-fault-without-line-end", GOOD + b"1 1:", 3, 3),
-    ("a-fault-after-crlf", b"1 1:2\r\n-1 1:\r\n", 2, 4),
+FILES: list[tuple[str, str, bytes, int, int]] = [
+    ("binary", "utf-16", "1 1:2\n-1 1:3\n".encode("utf-16"), 1, 1),
+    ("binary", "utf-16-le", "1 1:2\n-1 1:3\n".encode("utf-16-le"), 1, 2),
+    ("binary", "utf-16-be", "1 1:2\n-1 1:3\n".encode("utf-16-be"), 1, 1),
+    ("binary", "utf-32", "1 1:2\n-1 1:3\n".encode("utf-32"), 1, 1),
+    ("binary", "nul", GOOD + b"1 1:2\0\n" + GOOD, 3, 6),
+    ("binary", "nul-in-comment", GOOD + b"1 1:2 # \0\n" + GOOD, 3, 9),
+    ("binary", "zeros-at-the-end", GOOD + bytes(4096), 3, 1),
+    ("line-end", "cr-only", b"1 1:2\r-1 1:3\r", 1, 6),
+    ("line-end", "cr-first", b"\r 1 1:2\n", 1, 1),
+    ("line-end", "cr-in-comment", b"# note\r1 1:2\r", 1, 7),
+    ("foreign", "html", b"\n<!DOCTYPE html>\n<html>", 2, 1),
+    ("foreign", "xml", b"<?xml version='1.0'?>\n", 1, 1),
+    ("foreign", "merge-conflict", GOOD + b"<<<<<<< HEAD\n" + GOOD, 3, 1),
+    ("foreign", "json", b'[{"y": 1}]\n', 1, 1),
+    ("foreign", "json-lines", b'{"y": 1, "x": [1, 2]}\n', 1, 1),
+    ("foreign", "python-list", GOOD + b"[1, 2, 3]\n" + GOOD, 3, 1),
+    ("foreign", "arff", b"@relation iris\n", 1, 1),
+    ("foreign", "vowpal-wabbit", b"1 | a:1 b:2\n-1 | a:2\n", 1, 3),
+    ("foreign", "vowpal-wabbit-named", b"|f a:1\n", 1, 1),
+    ("label", "yaml", b"---\ny: 1\n", 1, 1),
+    ("label", "diff", b"--- a/x\n+++ b/x\n", 1, 1),
+    ("label", "script", b"#!/bin/sh\necho 1 1:2\n", 2, 1),
+    ("label", "log-line", b"2024-01-01 12:00:00 INFO started\n", 1, 1),
+    ("label", "a-fault-after-many-blank-lines", b"\n" * 100_000 + b"x\n", 100_001, 1),
+    ("value", "a-fault-in-line-20001", b"1 1:2\n-1 1:3\n" * 10_000 + b"1 1:x\n", 20_001, 5),
+    ("feature", "a-fault-without-line-end", GOOD + b"1 1:", 3, 3),
+    ("feature", "a-fault-after-crlf", b"1 1:2\r\n-1 1:\r\n", 2, 4),
 ]
-"""The name, the whole file, line and column of the fault."""
+"""The kind of the fault, a name, the whole file, line and column of the fault."""
 
 OTHERS = [
     Case("empty", b""),
@@ -148,7 +149,7 @@ def refusals() -> list[Case]:
         for (kind, column), lines in LINES.items()
         for number, line in enumerate(lines)
     ]
-    files = [Case(name, content, f":{line}:{column}") for name, content, line, column in FILES]
+    files = [Case(name, content, f":{line}:{at}") for _, name, content, line, at in FILES]
     return [*lines, *files, *OTHERS]
 
 

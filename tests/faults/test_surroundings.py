@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from ahpatron_cli import atomic as files
 from ahpatron_cli.atomic import write_atomically
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.models import load_model
@@ -100,47 +99,37 @@ def test_nothing_is_left_when_the_parent_dies(ahpatron: Ahpatron, rings: Path) -
         time.sleep(0.05)  # for ever, if a worker outlives its parent
 
 
-class FailingCalls:
-    """Lets the n-th system call of an atomic write fail, as a disk, a quota or a kill would."""
+def test_a_model_is_the_old_or_the_new_one_whatever_call_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The n-th system call of an atomic write fails, as a disk, a quota or a kill would."""
+    path, calls, fails_at = tmp_path / "m.npz", 0, 0
 
-    def __init__(self, fails_at: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.calls = 0
-        self._fails_at = fails_at
-        for name in ("open", "fsync", "fchmod"):
-            monkeypatch.setattr(files.os, name, self._failing(getattr(os, name)))
-        monkeypatch.setattr(files.Path, "replace", self._failing(Path.replace))
-
-    def _failing(self, real: Callable[..., object]) -> Callable[..., object]:
+    def failing(real: Callable[..., object]) -> Callable[..., object]:
         def call(*arguments: object, **options: object) -> object:
-            self.calls += 1
-            if self.calls == self._fails_at:
+            nonlocal calls
+            calls += 1
+            if calls == fails_at:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
             return real(*arguments, **options)
 
         return call
 
-
-def test_a_model_is_the_old_or_the_new_one_whatever_call_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "m.npz"
-    faults = 0
-    for fails_at in range(1, 100):
+    while fails_at <= calls:
+        fails_at, calls, code = fails_at + 1, 0, None
         path.write_bytes(b"old")
         with monkeypatch.context() as patch:
-            calls = FailingCalls(fails_at, patch)
+            for name in ("open", "fsync", "fchmod"):
+                patch.setattr(os, name, failing(getattr(os, name)))
+            patch.setattr(Path, "replace", failing(Path.replace))
             try:
                 write_atomically(path, MODEL)
-                code = None
             except UserError as error:
                 code = error.code
-        if calls.calls < fails_at:
-            break
-        faults += 1
         assert code in (None, ExitCode.IO_ERROR, ExitCode.CANNOT_CREATE)
         assert path.read_bytes() == (MODEL if code is None else b"old"), fails_at
         assert [one.name for one in tmp_path.iterdir()] == ["m.npz"], fails_at
-    assert faults >= 4
+    assert fails_at > 4
     assert load_model(str(path)).header.rounds == 333
 
 

@@ -33,7 +33,6 @@ from ahpatron_cli.sweep.summary import (
     METRICS,
     MISTAKE_RATE,
     Criterion,
-    DatasetSummary,
     Setting,
     SweepSummary,
     summarise_trials,
@@ -57,41 +56,29 @@ def style() -> Iterator[None]:
         yield
 
 
-def make_curve(
-    label: str = "ahpatron", rounds: ArrayLike = (1, 10, 100), mistakes: ArrayLike = (1, 2.5, 7)
-) -> Curve:
+def make_curve(label: str, rounds: ArrayLike, mistakes: ArrayLike) -> Curve:
     return Curve(label, np.array(rounds), np.array(mistakes, dtype=float))
-
-
-def many(count: int) -> list[Curve]:
-    rounds = np.arange(1, 501)
-    return [
-        make_curve(f"learner {n}", rounds, np.ceil(rounds * (n + 1) / 100)) for n in range(count)
-    ]
 
 
 def texts(axes: Axes) -> list[str]:
     return [text.get_text() for text in axes.texts]
 
 
-def only(findings: SweepSummary) -> DatasetSummary:
-    (data,) = findings.datasets
-    return data
-
-
 # Curves -------------------------------------------------------------------------------------------
 
 
 def test_csv(tmp_path: Path) -> None:
-    write_curve(tmp_path / "c.csv", [make_curve(), make_curve("=avp", [3], [1])])
+    curves = [make_curve("ahpatron", (1, 10, 100), (1, 2.5, 7)), make_curve("=avp", [3], [1])]
+    write_curve(tmp_path / "c.csv", curves)
     assert (tmp_path / "c.csv").read_text() == CSV
 
 
 @pytest.mark.parametrize("count", [1, 12])
 def test_curves_can_be_drawn(tmp_path: Path, count: int) -> None:
-    write_curve(tmp_path / "c.png", many(count))
-    write_curve(tmp_path / "d.png", many(count))
-    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    rounds = np.arange(1, 501)
+    curves = [make_curve(f"{n}", rounds, np.ceil(rounds * (n + 1) / 100)) for n in range(count)]
+    for name in ("c.png", "d.png"):
+        write_curve(tmp_path / name, curves)
     assert (tmp_path / "c.png").read_bytes() == (tmp_path / "d.png").read_bytes()
 
 
@@ -102,7 +89,7 @@ def test_budgets_come_first_and_each_is_drawn_at_its_best_epsilon() -> None:
     findings = large_sweep(epsilons=(0.1, 0.5, 0.9))
     axes = draw_sweep(findings).axes[0]
     assert axes.get_xlabel() == "budget B"
-    settings = [one for one in only(findings).settings if one.learner == "ahpatron"]
+    settings = [one for one in findings.datasets[0].settings if one.learner == "ahpatron"]
     best = [
         100 * min(one.mean for one in settings if one.params["budget"] == budget)
         for budget in BUDGETS

@@ -1,4 +1,4 @@
-"""How tables behave: widths, bold type, marks, hostile names, and what they do not claim."""
+"""Tables: as in the files of golden/, their widths, bold type, hostile names, honest claims."""
 
 import io
 import re
@@ -10,10 +10,10 @@ from ahpatron_cli.output.formats import FORMATS, findings_to_text, to_text
 from ahpatron_cli.output.render import Html, Terminal, print_to
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.sweep_table import findings_page
-from ahpatron_cli.output.table import MARKS, Page
+from ahpatron_cli.output.table import Page
 from ahpatron_cli.records import Report
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
-from support.golden import matrix, run_report, swept
+from support.golden import FOLDER, matrix, run_report, swept, texts
 from support.terminal import without_style
 from support.trials import (
     make_data,
@@ -25,8 +25,20 @@ from support.trials import (
     small_sweep,
 )
 
+TEXTS = dict(texts())
 PAPER = ("table", "markdown", "latex")
 HOSTILE = "\x1b[31m[red]\n|&_\\input{x}\u202e\udcff"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_text_is_the_golden_one(name: str) -> None:
+    assert TEXTS[name] == (FOLDER / name).read_text(encoding="utf-8")
+    assert TEXTS[name].endswith("\n")
+    assert not TEXTS[name].endswith("\n\n")
+
+
+def test_there_is_no_other_golden_file() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == set(TEXTS)
 
 
 def headings(text: str, first: str = "Learner") -> list[list[str]]:
@@ -58,24 +70,18 @@ def test_columns_without_a_value_are_not_shown() -> None:
     assert "Halvings" in to_text([make_report(make_perceptron(), make_run())], "markdown")
 
 
-@pytest.mark.parametrize(
-    ("environment", "bold"),
-    [
-        ({}, True),
-        ({"NO_COLOR": "1"}, False),
-        ({"TERM": "dumb"}, False),
-        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
-    ],
-)
-def test_bold_type_on_a_terminal(
-    terminal: io.StringIO,
-    monkeypatch: pytest.MonkeyPatch,
-    environment: dict[str, str],
-    bold: bool,
-) -> None:
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+class FakeTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("environment", ["", "NO_COLOR=1", "TERM=dumb", "NO_COLOR=1 FORCE_COLOR=1"])
+def test_bold_type_on_a_terminal(monkeypatch: pytest.MonkeyPatch, environment: str) -> None:
+    for setting in environment.split():
+        monkeypatch.setenv(*setting.split("="))
+    terminal = FakeTerminal()
     print_to(terminal, lambda shown: shown.page(run_page([run_report()])))
+    bold = environment == ""
     assert ("\x1b[1m11.05\x1b[0m" in terminal.getvalue()) == bold
     assert ("\x1b" in terminal.getvalue()) == bold
 
@@ -102,11 +108,6 @@ def test_streams_without_all_signs_get_ascii(encoding: str) -> None:
     named = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     print_to(named, lambda shown: shown.page(run_page([make_report(path="ł.svm")])))
     assert named.buffer.getvalue().startswith(b"\\u0142.svm: ")  # type: ignore[attr-defined]
-
-
-def test_marks_differ_in_every_format() -> None:
-    for shown in (Terminal(), Terminal(ascii=True)):
-        assert len({shown.escape(mark) for mark in MARKS}) == len(MARKS)
 
 
 def test_nothing_is_best_without_a_rival() -> None:

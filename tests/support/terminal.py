@@ -1,8 +1,7 @@
-"""Terminals: one that is made up, and a real one that the command runs in."""
+"""A real terminal that the command runs in, and what it shows."""
 
 from __future__ import annotations
 
-import io
 import os
 import re
 
@@ -11,13 +10,6 @@ import pexpect
 from support.command import COMMAND
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-class FakeTerminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def in_terminal(*arguments: object, columns: int = 80, **environment: str) -> tuple[str, int]:
@@ -39,9 +31,9 @@ def in_terminal(*arguments: object, columns: int = 80, **environment: str) -> tu
 
 def without_style(text: str) -> str:
     """What is shown, without bold type and colours."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return ESCAPE.sub("", text)
 
 
 def lines_of(text: str) -> list[str]:
     """Visible lines: what stands after the last carriage return of each."""
-    return [line.split("\r")[-1] for line in ESCAPE.sub("", text).replace("\r\n", "\n").split("\n")]
+    return [line.split("\r")[-1] for line in without_style(text).replace("\r\n", "\n").split("\n")]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data.batch import Batch, FileInfo
+from ahpatron_cli.data.batch import Batch, Reader
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.libsvm.fast import keep_freed_memory, read_plain
 from ahpatron_cli.data.libsvm.grammar import (
@@ -42,8 +42,8 @@ _QUERY = re.compile(rb"(\n[^ \n]+) qid:[0-9]+(?=[ \n])")
 _FIRST_TOKEN = re.compile(rb"\n[ \t]*([^\s#]+)")
 
 
-class SvmReader:
-    """Reader of LIBSVM text: iterating over it yields `Batch` objects, once.
+class SvmReader(Reader):
+    """Reader of LIBSVM text.
 
     Text is read in pieces of `chunk_bytes` (of a pipe: what has arrived), cut after the last
     complete line. The first fault is raised as a `UserError`; with `on_fault`, that is called
@@ -59,26 +59,18 @@ class SvmReader:
         max_rows: int | None = None,
         on_fault: Callable[[int, Fault], None] | None = None,
         may_lack_labels: bool = False,
+        on_wait: Callable[[int], None] = lambda rows: None,
     ) -> None:
-        self._source, self._chunk_bytes = source, chunk_bytes
-        self._max_features, self._max_rows = max_features, max_rows
+        super().__init__(source, max_rows, on_wait)
+        self._chunk_bytes, self._max_features = chunk_bytes, max_features
         self._on_fault, self._may_lack_labels = on_fault, may_lack_labels
         self._line = 1
         """Number of the next line, from 1."""
-        self.stopped = False
-        """Whether reading stopped at a fault that makes the rest of the file meaningless."""
-        self.rows_read = 0
-        self.values_read = 0
-        self.faults = 0
-        self.traits = FileInfo()
-        """Facts about the file so far."""
-        self.scan: LabelTally | None = None
-        """Result of a scan of the file, if one was made."""
 
     def __iter__(self) -> Iterator[Batch]:
         keep_freed_memory()
         with suppress(StreamEnded):
-            for text in whole_lines(self._source, self._chunk_bytes):
+            for text in whole_lines(self.source, self._chunk_bytes):
                 for chunk in self._chunks(text):
                     self._note(chunk)
                     yield chunk
@@ -86,7 +78,10 @@ class SvmReader:
                     return
             if not self.rows_read and not self.faults:
                 hint = "a row is one line, `label index:value index:value ...`"
-                raise bad_data("there are no rows in the file", self._source.name, hint=hint)
+                raise bad_data("there are no rows in the file", self.source.name, hint=hint)
+
+    def _count_labels(self) -> LabelTally:
+        return scan(self.source.name, self._max_rows)
 
     def _chunks(self, text: bytes) -> Iterator[Batch]:
         """Yield the rows of these lines: at most one batch."""
@@ -155,7 +150,7 @@ class SvmReader:
                 )
             except Fault as fault:
                 if self._on_fault is None:
-                    raise user_error(fault, self._source.name, number, line_text) from None
+                    raise user_error(fault, self.source.name, number, line_text) from None
                 self.faults += 1
                 self._on_fault(number, fault)
                 self.stopped, line = fault.whole_file, None

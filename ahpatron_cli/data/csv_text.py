@@ -63,10 +63,10 @@ class Texts:
 
     def numbers(self, read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
         """`read(cell)` of each cell (NaN if missing); also the first row where that is None."""
-        used = set(self.codes.tolist())
+        counts = np.bincount(self.codes, minlength=len(self.texts)).tolist()
         values = [
-            np.nan if code not in used or text in MISSING else read(text)
-            for code, text in enumerate(self.texts)
+            np.nan if not count or text in MISSING else read(text)
+            for text, count in zip(self.texts, counts, strict=True)
         ]
         wrong = [code for code, value in enumerate(values) if value is None]
         row = int(np.argmax(np.isin(self.codes, wrong))) if wrong else None

@@ -293,8 +293,10 @@ OTHERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (SHARED, {f"{F}a": np.zeros((40, 2))}),
     ({"learner": "arow", "classes": 3}, {f"{TALLY}confusion": np.zeros((2, 2), dtype=np.int64)}),
     ({"learner": "arow"}, {f"{F}C.A": np.eye(3), f"{F}C.V": np.zeros((0, 3))}),
-    (CLASSES, {"labels": [0.0, 1.0]}),
-    (CLASSES, {"labels": [0.0, 1.0, 2.0, 3.0]}),
+    *(
+        (CLASSES, {"labels": labels})
+        for labels in ([0.0, 1.0], [0.0, 1.0, 2.0, 3.0], [2.0, 1.0, 0.0])
+    ),
     (SPARSE, {f"{F}points.indptr": first(1)}),
     *((SPARSE, {f"{F}points.columns": first(column)}) for column in (100, -1, 3)),
     (SPARSE, {f"{F}points.width": -1}),

@@ -25,7 +25,7 @@ from common import DATASETS, shuffled
 
 from ahpatron_cli.core import KRLS, REGISTRY, Arow, Gaussian, Metron, Player, ProjectronPlusPlus
 from ahpatron_cli.core.rows import rows_of
-from support.matrices import full
+from support.streams import full
 
 LEFT_OUT = ("krls", "polk", "skegd", "tighter-perceptron")  # slow here; tests/core has them
 

@@ -14,8 +14,7 @@ from ahpatron_cli.core.rows import rows_of
 from reference import kernels as formulas
 from reference.second_order import arow, metron
 from reference.trace import Trace
-from support.matrices import full
-from support.streams import compress, make_stream
+from support.streams import compress, full, make_stream
 
 RNG = np.random.default_rng(4)
 UNITS = 10.0 ** np.array([-3, 0, 2, 4])

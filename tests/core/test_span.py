@@ -8,8 +8,7 @@ import pytest
 from ahpatron_cli.core import Expansion, Gaussian
 from ahpatron_cli.core.numerics import DRIFT, SPAN_ERROR
 from ahpatron_cli.core.span import PrunedExpansion, SpanExpansion
-from support.matrices import full
-from support.streams import make_stream
+from support.streams import full, make_stream
 
 KERNEL = Gaussian(sigma=0.7)
 

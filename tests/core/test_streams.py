@@ -13,8 +13,7 @@ import scipy.sparse
 from ahpatron_cli.core import REGISTRY, CsrRows, Gaussian, Laplacian, Linear, Player, play
 from ahpatron_cli.core.errors import NumericalError
 from support.cases import Case
-from support.matrices import full
-from support.streams import compress, make_stream
+from support.streams import compress, full, make_stream
 
 STREAM = make_stream(seed=4, rounds=300, features=3)
 DEGENERATE = {

@@ -77,16 +77,9 @@ def furnish(folder: Path) -> None:
     (folder / "sample_data").symlink_to(REPOSITORY / "sample_data")
     (folder / "docs").symlink_to(REPOSITORY / "docs")
     rows = (REPOSITORY / "sample_data/rings.svm").read_text().splitlines(keepends=True)
-    pieces = {
-        "data.svm": rows[:400],
-        "a.svm": rows[:200],
-        "b.svm": rows[200:400],
-        "train.svm": rows[:400],
-        "test.svm": rows[400:600],
-        "monday.svm": rows[:200],
-        "tuesday.svm": rows[200:400],
-    }
-    for name, lines in pieces.items():
+    days = {"monday.svm": rows[:200], "tuesday.svm": rows[200:400]}
+    halves = {"a.svm": rows[:200], "b.svm": rows[200:400], "test.svm": rows[400:600]}
+    for name, lines in {"data.svm": rows[:400], "train.svm": rows[:400], **days, **halves}.items():
         (folder / name).write_text("".join(lines))
     (folder / "new.svm").write_text("".join(row.split(" ", 1)[1] for row in rows[600:800]))
     (folder / "bad.svm").write_text("1 1:1\n-1 2:1\n" * 8 + "-1 3:0.5 2:1.25\n")
@@ -137,15 +130,8 @@ def _stage(words: str, stdin: str, folder: Path) -> Outcome:
         ahpatron = Ahpatron(folder)
         run = ahpatron.process if {"-j", "--jobs"} & {*given} else ahpatron
         return run(*given, stdin=stdin.encode())
-    done = subprocess.run(
-        ["sh", "-c", words],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        timeout=60,
-        check=False,
-    )
+    options = {"capture_output": True, "text": True, "timeout": 60, "check": False}
+    done = subprocess.run(["sh", "-c", words], input=stdin, cwd=folder, **options)
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 

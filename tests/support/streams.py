@@ -1,4 +1,4 @@
-"""Random streams for property tests: small, noisy, non-linear, with the odd duplicate."""
+"""Random streams for property tests: small, noisy, non-linear; and the matrices of expansions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ahpatron_cli.core.rows import CsrRows
+from ahpatron_cli.core.span import Symmetric
 
 
 @dataclass(frozen=True)
@@ -51,3 +52,10 @@ def compress(X: np.ndarray) -> CsrRows:
     owners, columns = np.nonzero(X)
     indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(X)))))
     return CsrRows(indptr, columns.astype(np.int32), X[owners, columns], X.shape[1])
+
+
+def full(matrix: Symmetric) -> np.ndarray:
+    """The whole matrix of an expansion between two blocks."""
+    matrix.settle()
+    lower = np.tril(matrix.A)
+    return lower + np.tril(lower, -1).T

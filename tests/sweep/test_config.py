@@ -75,34 +75,28 @@ def test_files_of_the_command_line_keep_the_choices_for_their_names(tmp_path: Pa
         found.choose_files(["elsewhere/t.svm"])
 
 
+REFUSED = {
+    "`repeat`": ["repeat = 3"],
+    "learners": ['learners = "ahpatron"'],
+    "'ahpatrn'": ["[learner.ahpatrn]\nepsilon = 1"],
+    "learner": ["[learner]\nahpatron = 1", "[learner.ahpatron]\nbudget = [[1]]"],
+    "grid": ["grid = 1", "[grid]\nbudget = []", "[grid]\nbudget = true"],
+    "repeats": ["repeats = 0", "repeats = 1.5", "repeats = true"],
+    "shuffle": ["shuffle = 1"],
+    "seed": ["seed = -1"],
+    "positive": ["positive = nan", 'positive = "a"'],
+    "data": ['data = "a.svm"'],
+    "data[0]": ["data = [3]"],
+    "path": ["[[data]]\ngrid = {}"],
+    "`gird`": ['[[data]]\npath = "a"\ngird = {}'],
+    "not TOML": ["[grid", "a = \x00", "\udcff"],
+}
+
+
 @pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("repeat = 3", "`repeat`"),
-        ('learners = "ahpatron"', "learners"),
-        ("[learner.ahpatrn]\nepsilon = 1", "'ahpatrn'"),
-        ("[learner]\nahpatron = 1", "learner"),
-        ("grid = 1", "grid"),
-        ("repeats = 0", "repeats"),
-        ("repeats = 1.5", "repeats"),
-        ("repeats = true", "repeats"),
-        ("shuffle = 1", "shuffle"),
-        ("seed = -1", "seed"),
-        ("positive = nan", "positive"),
-        ('positive = "a"', "positive"),
-        ('data = "a.svm"', "data"),
-        ("data = [3]", "data[0]"),
-        ("[[data]]\ngrid = {}", "path"),
-        ('[[data]]\npath = "a"\ngird = {}', "`gird`"),
-        ("[grid]\nbudget = []", "grid"),
-        ("[grid]\nbudget = true", "grid"),
-        ("[learner.ahpatron]\nbudget = [[1]]", "learner"),
-        ("[grid", "not TOML"),
-        ("a = \x00", "not TOML"),
-        ("\udcff", "not TOML"),
-    ],
+    ("named", "text"), [(named, text) for named, texts in REFUSED.items() for text in texts]
 )
-def test_refused(tmp_path: Path, text: str, named: str) -> None:
+def test_refused(tmp_path: Path, named: str, text: str) -> None:
     path = tmp_path / "sweep.toml"
     path.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(UserError) as refusal:

@@ -389,16 +389,16 @@ class SavedRun:
         self,
         dataset: Dataset,
         setup: LearnerSpec,
-        repetition: RunOptions,
+        options: RunOptions,
         horizon: int | None,
         observers: Sequence[Observer],
     ) -> list[RunResult]:
         """Run on the data set, with checkpoints; save the model at the end."""
         if self.model:
-            run = self.model.run(dataset.name, repetition)
+            run = self.model.run(dataset.name, options)
             self._greet(run)
         else:
-            run = begin(dataset, setup, repetition, 0, horizon)
+            run = begin(dataset, setup, options, 0, horizon)
         if self._restart:
             run = self._restarted(self._restart, run, dataset.name)
         saved = [path for path in (self._save_to, self._checkpoint) if path]
@@ -413,7 +413,7 @@ class SavedRun:
                 self._save(self._checkpoint, run, dataset)
                 self._saved_at = self._trail.rounds
 
-        order = repetition.order(0, dataset.rounds or 0) if repetition.shuffle else None
+        order = options.order(0, dataset.rounds or 0) if options.shuffle else None
         batches = dataset.batches(order, 0 if self._restart else run.rounds)
         results = run_batches(self._left(batches, run), [run], [*observers, save_if_due])
         dataset.facts()  # raises an error for invalid data, before saving

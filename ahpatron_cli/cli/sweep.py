@@ -98,7 +98,7 @@ def sweep(
     output = session.SummaryOutput(format, plot, report, x, matrix)
     output.check(list(job.files), {"--out": out})
     if tune_orders >= job.options["repeats"] and tune_orders:
-        problem = f"--tune-orders {tune_orders} leaves no order to report on"
+        problem = f"--tune-orders {tune_orders} leaves no permutation to report on"
         raise usage(problem, f"run more than {tune_orders}: --repeats {2 * tune_orders}")
     with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
         measured = criterion.metric is not MISTAKE_RATE

@@ -164,7 +164,7 @@ def _run(
                     rate = percent(outcome.run.mistake_rate)
                     value, shown = metric.of(outcome.run), f"{rate} %"
                 name = Path(outcome.data.path).name
-                stderr.detail(f"{name}, {outcome.learner}, order {outcome.repeat}: {shown}")
+                stderr.detail(f"{name}, {outcome.learner}, permutation {outcome.repeat}: {shown}")
                 if value is not None:
                     values[outcome.learner] = best(value, values.get(outcome.learner, value))
                     name = best(values, key=values.__getitem__)

@@ -8,7 +8,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,6 +24,8 @@ MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL
 DELIMITERS = ",;\t|"
 PIECE = 1 << 18
 """Number of bytes requested at a time."""
+_PRINTABLE = bytes([ord("\n"), *range(ord(" "), 127)])
+"""ASCII without characters that NumPy's parser might skip."""
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -182,11 +183,13 @@ class CsvReader:
         data, sign = MARGIN + raw, self._delimiter.encode()
         if b"\r" in raw:
             data = data.replace(b"\r\n", b"\n")
-        if b" " in raw and _padded(data, sign):
-            for space in 4 * (sign + b" ", b" " + sign, b"\n ", b" \n"):
+        for _ in range(5):
+            if b" " not in raw or not _padded(data, sign):
+                break
+            for space in (sign + b" ", b" " + sign, b"\n ", b" \n"):
                 data = data.replace(space, space.strip(b" "))
-            if _padded(data, sign):
-                return None
+        else:
+            return None
         if b'"' in raw:
             if not _removable_quotes(data, sign):
                 return None
@@ -196,7 +199,7 @@ class CsvReader:
         kinds = letters[marks]
         line_ends = kinds == ord("\n")
         gaps = np.flatnonzero(line_ends | (kinds == ord(sign)))
-        rows = np.count_nonzero(line_ends) - 1
+        rows = int(np.count_nonzero(line_ends)) - 1
         if len(gaps) != rows * width + 1 or not line_ends[gaps[::width]].all() or b"\r" in data:
             return None
         at = marks[gaps]
@@ -212,7 +215,11 @@ class CsvReader:
             last = gaps[1:].reshape(rows, width)[:, own].ravel() - 1
             inside = last - gaps[:-1].reshape(rows, width)[:, own].ravel()
             point = kinds[last] == ord(".")
-            values, others = decimals(data, letters, begin, end, inside, marks[last], point)
+            values, others = None, np.empty(0, dtype=np.int64)
+            if 4 * np.count_nonzero(kinds | 0x20 == ord("e")) > len(begin):
+                values = self._by_numpy(data, numeric, rows)
+            if values is None:
+                values, others = decimals(data, letters, begin, end, inside, marks[last], point)
             spans = zip(begin[others].tolist(), end[others].tolist(), strict=True)
             cells = [data[start:stop].decode() for start, stop in spans]
             found = _numbers([cell.strip() for cell in cells])
@@ -229,6 +236,20 @@ class CsvReader:
             elif name in used and name not in columns:
                 columns[name] = _texts(data, begins[:, i], ends[:, i])
         return Cells(self._line + np.arange(rows), columns)
+
+    def _by_numpy(self, data: bytes, columns: list[int], rows: int) -> Floats | None:
+        """Numbers of these columns, row by row, if all are: faster if most have exponents."""
+        if data.translate(None, _PRINTABLE + self._delimiter.encode()):
+            return None
+        lines, sign = data[len(MARGIN) :].decode().split("\n"), self._delimiter
+        try:
+            values: Floats = np.loadtxt(
+                lines, delimiter=sign, usecols=columns, comments=None, ndmin=2
+            )
+        except ValueError:
+            return None
+        whole = values.shape == (rows, len(columns)) and np.isfinite(values).all()
+        return values.ravel() if whole else None
 
     def _any(self, raw: bytes, used: set[str], text: set[str], copied: Collection[str]) -> Cells:
         """Parse any text by the csv module."""
@@ -320,11 +341,6 @@ def number(cell: str) -> float | None:
 
 def _numbers(cells: Sequence[str]) -> list[float | None]:
     """The number in each cell; NaN if missing, None if it is no number."""
-    if not "".join(cells).encode().translate(None, b"0123456789+-.eE"):
-        with suppress(ValueError):  # numbers with exponents, faster than one by one
-            values = list(map(float, cells))
-            if np.isfinite(values).all():
-                return list(values)
     found = {cell: np.nan if cell in MISSING else number(cell) for cell in set(cells)}
     return [found[cell] for cell in cells]
 

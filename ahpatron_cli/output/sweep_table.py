@@ -18,7 +18,7 @@ from ahpatron_cli.output.table import (
     data_facts,
     support_text,
 )
-from ahpatron_cli.sweep.statistics import OverDatasets
+from ahpatron_cli.sweep.statistics import SIGNIFICANCE, OverDatasets
 from ahpatron_cli.sweep.summary import (
     MISTAKE_RATE,
     DatasetSummary,
@@ -96,9 +96,9 @@ def matrix_table(findings: SweepSummary) -> Table:
 
 def friedman_text(ranks: OverDatasets) -> str:
     """Result of Friedman's test as text, with the critical difference of mean ranks."""
-    p = p_value(ranks.p_value or 0.0)
+    p = p_value(ranks.p_value or 0)
     test = f"Friedman's test: χ² = {ranks.friedman:.2f}, p {p if p[0] == '<' else f'= {p}'}"
-    if not ranks.rejected:
+    if (ranks.p_value or 0) >= SIGNIFICANCE:
         return f"{test}, no significant difference between the learners (5 %)"
     gap = f"{ranks.critical_difference:.2f}"
     return f"{test}; mean ranks less than {gap} apart do not differ significantly (Nemenyi, 5 %)"

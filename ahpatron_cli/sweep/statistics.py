@@ -104,11 +104,6 @@ class OverDatasets:
     Friedman's test does not reject."""
     pairs: Sequence[Pair] = ()
 
-    @property
-    def rejected(self) -> bool:
-        """Whether Friedman's test rejects that all learners are equal (5 %)."""
-        return self.p_value is not None and self.p_value < SIGNIFICANCE
-
 
 def over_datasets(
     values: Mapping[str, Sequence[Exact]], *, larger_is_better: bool = False

@@ -210,7 +210,7 @@ class DatasetSummary:
     settings: Sequence[Setting]
     """All settings: learners in the order of the registry, then by parameter values."""
     best: Sequence[Setting]
-    """The best setting of each learner; with --tune-orders, its results on the other orders."""
+    """The best setting of each learner; with --tune-orders, on the other permutations."""
     tried: Mapping[str, Sequence[Params]]
     """Parameters of all settings of each learner, including those run on prefixes only."""
     criterion: Criterion = Criterion()
@@ -337,7 +337,7 @@ def _summarise_data(
         keys = {setting_key(setting) for setting in settings if setting.best_of_learner}
         others = [one for one in trials if one.repeat >= tune and setting_key(one) in keys]
         if not others:
-            problem = f"--tune-orders {tune}: {name} has no orders to choose on, or to report on"
+            problem = f"--tune-orders {tune}: {name} has too few permutations"
             raise usage(problem, "run more --repeats")
         best = _compared(others, criterion.metric, tried)
         first = setting_key(best_of(best))  # the best learner on the reported permutations

@@ -72,3 +72,5 @@ def test_sorted_labels_are_warned_about(ahpatron: Ahpatron, rows: int, warned: b
     ahpatron.write("d.svm", data(*[1] * (rows // 2), *[-1] * (rows - rows // 2)))
     assert ("--shuffle" in ahpatron.succeed("run", "d.svm").err) == warned
     assert "--shuffle" not in ahpatron.succeed("run", "d.svm", "--shuffle").err
+    ahpatron.write("one.svm", data(*[1] * rows))
+    assert "--shuffle" not in ahpatron.succeed("run", "one.svm", "--positive", 1).err

@@ -66,7 +66,7 @@ def test_signals(ahpatron: Ahpatron, number: signal.Signals, code: int, way: lis
 
 def test_no_process_prints_a_traceback_on_ctrl_c(ahpatron: Ahpatron, rings: Path) -> None:
     """A terminal sends SIGINT to all of them, here while those of `-j 2` import NumPy."""
-    words = ("run", rings, "--repeats", "40", "-l", "avp", "-j", "2")
+    words = ("run", rings, "--repeats", "400", "-l", "avp", "-j", "2")
     with ahpatron.start(*words, start_new_session=True) as process:
         while process.poll() is None:
             with suppress(FileNotFoundError):

@@ -250,6 +250,8 @@ def test_a_fit_that_is_refused_leaves_an_estimator_that_is_not_fitted() -> None:
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"params": ["ridge"]}, "params must be a dict"),
     ({"learner": "ahpatrom"}, "unknown learner 'ahpatrom': one of ahpatron, "),
+    ({"kernel": "rbf"}, "unknown kernel 'rbf': one of gaussian, "),
+    ({"learner": "fogd", "kernel": "linear"}, "gaussian kernel only"),
     ({"budget": 3}, "ahpatron: budget must be"),
     ({"learner": "avp", "budget": 20}, "has no parameter 'budget'"),
     ({"params": {"rigde": None}}, "has no parameter 'rigde'"),

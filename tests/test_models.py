@@ -301,6 +301,7 @@ OTHERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     *((SPARSE, {f"{F}points.columns": first(column)}) for column in (100, -1, 3)),
     (SPARSE, {f"{F}points.width": -1}),
     (SPARSE, {"state.sparse": 0, "state.centre": np.zeros(4)}),
+    *(({"learner": "metron"}, {f"{F}metric.columns": first(column)}) for column in (-1, 1)),
     (KRLS, {f"{F}P.A": np.zeros((3, 2))}),
     (KRLS, {f"{F}P.class": "Expansion"}),
 ]

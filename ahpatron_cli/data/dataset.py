@@ -188,6 +188,7 @@ class Dataset:
         if self.traits.schema:  # the schema fixes the width
             self.width = max(self.width, self.traits.max_index + 1)
         waits = isinstance(self._rows, Reader) and self._rows.source.waits
+        ended_in_warm_up = waits and watch.ended_by  # the rows that have arrived are still run
         for batch, open_rounds in _aligned(self._taken(order), first_round % BLOCK, waits):
             self._check_width(batch)
             widens = self.dense and width_of(batch.rows) > self.width
@@ -195,7 +196,8 @@ class Dataset:
             count = len(batch.labels)
             for start, stop in pairwise([0, *range(step - open_rounds, count, step), count]):
                 try:
-                    watch.look()
+                    if not ended_in_warm_up:
+                        watch.look()
                 except StreamEnded:
                     return
                 part = batch.part(slice(start, stop))

@@ -232,6 +232,15 @@ def test_a_warm_up_is_announced(ahpatron: Ahpatron, rings: Path) -> None:
     assert [line.split(",")[7] for line in answers] == [line.split(",")[7] for line in whole]
 
 
+def test_a_signal_during_the_warm_up_loses_no_row(ahpatron: Ahpatron, rings: Path) -> None:
+    with live(ahpatron, "run", "-", "--scale", "standard", "--predictions", "-") as run:
+        run.ask("".join(lines_of(rings)[:30]), 0)
+        assert "waiting for the first rows" in run.message()
+        run.process.send_signal(signal.SIGTERM)
+        code, out, _ = run.end()
+        assert (code, len(out.splitlines())) == (143, 31)
+
+
 def test_a_table_on_a_steady_pipe_waits_and_reports_it(ahpatron: Ahpatron) -> None:
     with live(ahpatron, "run", "-", "--label", "y", "--predictions", "-") as run:
         for line in ("x,y\n", *(f"{i},{i % 2}\n" for i in range(6))):

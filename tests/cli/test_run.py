@@ -17,6 +17,8 @@ from sklearn.datasets import load_svmlight_file
 
 from ahpatron_cli import OnlineKernelClassifier
 from ahpatron_cli.data.libsvm import reader
+from ahpatron_cli.output import pictures
+from ahpatron_cli.records import Curve
 from support.command import Ahpatron
 
 DETERMINISTIC = [
@@ -144,6 +146,17 @@ def test_predictions_and_curve_agree_with_the_counts(
         assert run["false_positives"] + run["false_negatives"] == run["mistakes"]
         last = [each for each in curve if each["learner"] == run["learner"]][-1]
         assert (int(last["round"]), float(last["mistakes"])) == (run["rounds"], run["mistakes"])
+
+
+def test_the_baseline_of_a_curve_is_the_mean_over_permutations(
+    ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Curve] = []
+    monkeypatch.setattr(pictures, "write_curve", lambda path, curves: drawn.extend(curves))
+    words = ("-B", 20, "--limit", 100, "--repeats", 3, "--curve", "c.csv")
+    runs = ahpatron.json("run", rings, *words)["runs"]
+    assert len({run["baseline_mistakes"] for run in runs}) > 1
+    assert drawn[0].baseline == sum(run["baseline_mistakes"] for run in runs) / 300
 
 
 def test_a_long_curve_is_thinned_evenly(ahpatron: Ahpatron) -> None:

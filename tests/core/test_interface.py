@@ -71,13 +71,14 @@ def test_errors_survive_pickling(error: Exception) -> None:
 
 @dataclasses.dataclass
 class Clipping(Perceptron):
-    """Its coefficients are capped, and then the oldest is dropped."""
+    """Its coefficients are capped, then the oldest is dropped, and f projected."""
 
     def update(self, f: Expansion, y: float, margin: float) -> None:
         f.add(1.5 * y)
         f.cap(0.9)
         if f.size > 8:
             f.drop(f.oldest)
+            f.project(1.5)
 
 
 @dataclasses.dataclass

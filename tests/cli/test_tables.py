@@ -148,6 +148,12 @@ def test_a_resumed_run_has_the_same_schema(ahpatron: Ahpatron) -> None:
     ahpatron.refusal(2, "run", "whole.csv", *other)
 
 
+def test_a_checkpoint_of_a_table_continues_if_the_learner_requires_t(ahpatron: Ahpatron) -> None:
+    ahpatron.write("d.csv", customers(300))
+    command = ("d.csv", *TABLE, "-l", "pomdr", "-B", "20", "--checkpoint", "c.npz")
+    assert ahpatron.run(*command) == ahpatron.run(*command)
+
+
 def test_labels_by_name(ahpatron: Ahpatron) -> None:
     ahpatron.write("old.csv", customers(600))
     words = ("old.csv", *TABLE, *OPTIONS, "-l", "arow", "--metrics")

@@ -1,7 +1,7 @@
 """Learning time of this checkout next to another one's, in one run.
 
     python tests/benchmarks/against.py OTHER_CHECKOUT DATA_FOLDER [--rows 20000] [--repeats 5]
-        [--learners ahpatron,arow,shared] [--data phishing,a9a] [--slow-rows 3000] [--row-by-row]
+        [--learners ahpatron,arow,shared] [--data phishing,a9a] [--slow-rows 3000]
 
 DATA_FOLDER holds the paper's data sets (NAME.svm.xz). Each is run with the paper's σ and budget, in
 one permutation, cut after `--rows` rows (`--slow-rows` for krls and projectron++). `shared` is
@@ -10,10 +10,7 @@ ahpatron and arow with one active set for three classes, on a made stream.
 Two processes, one for each checkout, run each pass in turn; short passes more often than
 `--repeats`. The ratio is the least processor time of this checkout over that of the other: below 1,
 this one is faster. `counts` says whether mistakes, updates, margin updates and |S| are equal. With
-other work on the machine, ratios are good to some percent.
-
-With --row-by-row, 3,000 rows are fed in one piece and the next 300 one at a time, to `Player.feed`
-and to `OnlineKernelClassifier.partial_fit`; times are those of the 300.
+other work on the machine, ratios are good to some percent. Row by row: from_python.py.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +31,6 @@ from common import DATASETS, NAMES, REPOSITORY, Dataset, seconds, shuffled
 LEARNERS = "ahpatron,ahpatron+,arow,nogd,fogd,rbp,bogd,bogd++,projectron++,krls,shared"
 SLOW = ("projectron++", "krls")
 MADE = Dataset("made", 1.5, 100)
-BEFORE, SINGLE = 3000, 300
-"""Rows that are fed in one piece, and then one at a time."""
 LEAST, MOST = 0.5, 4
 """Short passes are repeated until they took so many seconds, up to so many times as often."""
 Answer = dict[str, Any]
@@ -55,56 +50,26 @@ class Passes:
         self.rows = centres[centre] + rng.normal(size=(5000, 6))
         self.labels, self.classes = (centre % 3).astype(np.float64), 3
 
-    def _part(self, start: int, stop: int) -> tuple[Any, Any]:
-        from ahpatron_cli.core.rows import rows_of
-
-        return rows_of(self.rows, slice(start, stop)), self.labels[start:stop]
-
-    def _player(self, learner: str, params: Answer, sigma: float, horizon: int) -> Any:
-        """A new pass with those of the parameters that the learner has."""
+    def run(self, rows: int, learner: str, params: Answer, sigma: float) -> Answer:
+        """A pass with those of the parameters that the learner has: time per row, and counts."""
         from ahpatron_cli.core import REGISTRY, Gaussian
+        from ahpatron_cli.core.rows import rows_of
 
         try:
             from ahpatron_cli.core.multiclass import make_player  # of versions before 1.0
         except ImportError:
             from ahpatron_cli.core import Player as make_player  # noqa: N813 - the name of both
 
+        rows = min(rows, len(self.labels))
         known = {name for name, spec in REGISTRY[learner].specs().items() if not spec.optional}
         made = REGISTRY[learner](**{name: params[name] for name in known & params.keys()})
-        others: Answer = {"classes": self.classes, "seed": (0,), "horizon": horizon}
-        return make_player(made, Gaussian(sigma=sigma), **others)
-
-    def _timed(self, player: Any, step: Callable[..., Any], pieces: Iterable[Any]) -> Answer:
-        """Microseconds per row of these pieces, and the counts afterwards."""
-        pieces = list(pieces)
-        spent = seconds(lambda: [step(rows, labels) for rows, labels in pieces])
-        tally, rounds = player.tally, sum(len(labels) for _, labels in pieces)
+        others: Answer = {"classes": self.classes, "seed": (0,), "horizon": rows}
+        player = make_player(made, Gaussian(sigma=sigma), **others)
+        piece = rows_of(self.rows, slice(0, rows)), self.labels[:rows]
+        spent, tally = seconds(lambda: player.feed(*piece)), player.tally
         size = getattr(player, "size", player.f.size)
         counts = [tally.mistakes, tally.updates, tally.margin_updates, size]
-        return {"seconds": spent, "time": 1e6 * spent / rounds, "counts": counts}
-
-    def run(self, rows: int, **setting: Any) -> Answer:
-        """One pass over the first rows, fed in one piece."""
-        rows = min(rows, len(self.labels))
-        player = self._player(**setting, horizon=rows)
-        return self._timed(player, player.feed, [self._part(0, rows)])
-
-    def feed_rows(self, **setting: Any) -> Answer:
-        """Rows one at a time to `Player.feed`."""
-        player = self._player(**setting, horizon=BEFORE + SINGLE)
-        player.feed(*self._part(0, BEFORE))
-        rows = range(BEFORE, BEFORE + SINGLE)
-        return self._timed(player, player.feed, (self._part(i, i + 1) for i in rows))
-
-    def fit_rows(self, learner: str, params: Answer, sigma: float) -> Answer:
-        """Rows one at a time to `OnlineKernelClassifier.partial_fit`."""
-        from ahpatron_cli import OnlineKernelClassifier
-
-        X, y = self._part(0, BEFORE + SINGLE)
-        model = OnlineKernelClassifier(learner, sigma=sigma, params=params, random_state=0)
-        model.partial_fit(X[:BEFORE], y[:BEFORE], classes=[-1, 1])
-        pieces = ((X[i : i + 1], y[i : i + 1]) for i in range(BEFORE, BEFORE + SINGLE))
-        return self._timed(model.player_, model.partial_fit, pieces)
+        return {"seconds": spent, "time": 1e6 * spent / rows, "counts": counts}
 
 
 def work() -> None:
@@ -144,13 +109,6 @@ class Worker:
 
 def requests(data: Dataset, options: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
     """What both workers are asked for on a data set, by the name that is printed."""
-    if options.row_by_row:
-        for learner in [name for name in options.learners if name in ("ahpatron", "arow")]:
-            for budget in (100, 400):
-                same = {"learner": learner, "params": {"budget": budget}, "sigma": data.sigma}
-                yield f"{learner} B={budget} feed", {"do": "feed_rows", **same}
-                yield f"{learner} B={budget} partial_fit", {"do": "fit_rows", **same}
-        return
     params: dict[str, Any] = {"budget": data.budget, "ridge": data.ridge}
     if data is MADE:
         params["multiclass"] = "shared"
@@ -181,13 +139,9 @@ def main() -> None:
         parser.add_argument(name, type=int, default=default)
     parser.add_argument("--learners", default=LEARNERS, type=lambda text: text.split(","))
     parser.add_argument("--data", default=NAMES, type=lambda text: text.split(","))
-    parser.add_argument("--row-by-row", action="store_true")
     options = parser.parse_args()
     chosen = [data for data in DATASETS if data.name in options.data]
-    if options.row_by_row:
-        chosen = [data for data in chosen if data.name in ("phishing", "ijcnn1", "a9a")]
-        options.rows = BEFORE + SINGLE
-    elif "shared" in options.learners:
+    if "shared" in options.learners:
         options.learners.remove("shared")
         chosen = [*chosen, MADE] if options.learners else [MADE]
     old, new = Worker(options.other.resolve()), Worker(REPOSITORY)

@@ -1,6 +1,7 @@
 """Ahpatron's learning time next to its limit and to a loop over single examples, in one run.
 
     python tests/benchmarks/speed.py [FOLDER [NAME...]]
+    python tests/benchmarks/speed.py learners FOLDER
 
 Without FOLDER the sample data are used; with it, the paper's data sets (NAME.svm.xz), each with
 the paper's settings (ε = 0.5), in one permutation. The *limit* is what the same kernel values and
@@ -12,6 +13,9 @@ median. All passes must make the same mistakes.
 `exp` is several times faster with AVX-512, so the ratios depend on it; the first lines print which
 features NumPy and BLAS use. NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" and
 OPENBLAS_CORETYPE=Haswell do without it.
+
+`learners`: time per round of every learner at B = D = 400 on ijcnn1 and a9a, and relative to
+ahpatron: the least of three passes; one over 4 seconds is not repeated, one over 30 seconds is cut.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import math
 import os
 import statistics
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,13 +35,15 @@ from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_matrix
 from threadpoolctl import threadpool_info
 
-from ahpatron_cli.core import BLOCK, Ahpatron, CsrRows, Gaussian, Learner, Player
+from ahpatron_cli.core import BLOCK, REGISTRY, Ahpatron, CsrRows, Gaussian, Learner, Player
 from ahpatron_cli.core.rows import rows_of
 
 TIMES = 5
 LOWEST = -700.0
 """`exp` below this is many times slower, and 0 for all that matters."""
 SETS = (Dataset("rings", 0.1, 100), Dataset("breast_cancer", 1, 50), Dataset("sparse_text", 1, 100))
+VARIANTS = [("bsgd", {"maintenance": word}) for word in ("merge", "project")]
+PATIENCE, LONGEST, PIECE = 4.0, 30.0, 1024
 COLUMNS = ("limit", "ahpatron+", "loop")
 
 
@@ -180,6 +187,31 @@ def measure(data: Dataset, rows: Any, y: Any) -> list[float]:
     return ratios
 
 
+def every_learner(folder: Path) -> None:
+    for name, sigma, rounds in (("ijcnn1", 1.0, 40_000), ("a9a", 2.0, 20_000)):
+        rows, y = shuffled(folder, name, rounds)
+        unit = 0.0
+        for learner, params in [*((learner, {}) for learner in REGISTRY), *VARIANTS]:
+            sizes = dict.fromkeys({"budget", "features"} & REGISTRY[learner].specs().keys(), 400)
+            times = []
+            while len(times) < 3 and sum(times) < PATIENCE:
+                made = REGISTRY[learner](**sizes, **params)
+                player = Player(made, Gaussian(sigma=sigma), horizon=len(y))
+                start = time.process_time()
+                for first in range(0, len(y), PIECE):
+                    piece = slice(first, min(first + PIECE, len(y)))
+                    player.feed(rows_of(rows, piece), y[piece])
+                    if time.process_time() - start > LONGEST:
+                        break
+                times.append(time.process_time() - start)
+            done = player.tally.rounds
+            best = 1e6 * min(times) / done
+            unit = unit or best
+            cells = f"{best:8.2f} µs {best / unit:8.2f} x ahpatron  |S| {player.size}"
+            cut = "" if done == len(y) else f", {done} rounds"
+            print(f"{name:8} {' '.join((learner, *params.values())):18} {cells}{cut}", flush=True)
+
+
 def main() -> None:
     names = sys.argv[2:]
     print(features())
@@ -196,4 +228,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    every_learner(Path(sys.argv[2])) if sys.argv[1:2] == ["learners"] else main()

@@ -1,16 +1,21 @@
-"""Memory and throughput of `ahpatron run`: short and long streams, files, pipes, shuffles, width.
+"""Memory and time of `ahpatron run`: its start, long streams, files, pipes, shuffles, width.
 
     python tests/benchmarks/streams.py [ROWS] [SHORT]
+    python tests/benchmarks/streams.py start [TIMES]
 
 Makes ROWS rows (3 million by default) of 18 features, and the first SHORT (100,000) of them. Each
 is run in file order, from the file and from a pipe: peak resident memory, and microseconds of
 processor time per row. Then the short file is shuffled, alone and by two processes (the largest sum
 over all processes, shared pages counted once); last, 20,000 rows with 60 values out of a million
 columns are run in file order and shuffled.
+
+`start`: processor time of `ahpatron --help` and of `ahpatron run` on 1,000 rows, next to that of
+the imports that cannot be avoided; commands taking turns, medians over TIMES (21), and the range.
 """
 
 from __future__ import annotations
 
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,10 +24,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from common import AHPATRON, dense_lines, process, sparse_lines, write
+from common import AHPATRON, alternate, dense_lines, process, sparse_lines, write
 
 RUN = [*AHPATRON, "run", "--format", "csv", "-q", "-B", "100"]
 WIDTH = 18
+IMPORTS = ("import typer, rich.table", "import numpy, scipy.linalg, typer, rich.table")
 
 
 def peak_of_all(command: list[str]) -> float:
@@ -37,8 +43,31 @@ def peak_of_all(command: list[str]) -> float:
     return largest / 2**20
 
 
-def main() -> None:
-    rows, short = map(int, (*sys.argv[1:], *("3000000", "100000")[len(sys.argv) - 1 :]))
+def start(times: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "short.svm"
+        write(path, dense_lines(WIDTH), rows=1000)
+        commands = {
+            IMPORTS[0]: [sys.executable, "-c", IMPORTS[0]],
+            "ahpatron --help": [*AHPATRON, "--help"],
+            IMPORTS[1]: [sys.executable, "-c", IMPORTS[1]],
+            "ahpatron run, 1,000 rows": [*AHPATRON, "run", "--limit", "1000", str(path)],
+        }
+        ways = {
+            name: lambda command=command: process(command)[0] for name, command in commands.items()
+        }
+        spent = alternate(ways, times)
+    for name, found in spent.items():
+        middle = statistics.median(found)
+        print(
+            f"{name:46} {1e3 * middle:6.0f} ms  ({1e3 * min(found):.0f} to {1e3 * max(found):.0f})"
+        )
+    bare_help, our_help, bare_run, our_run = map(statistics.median, spent.values())
+    print(f"help: {our_help / bare_help:.2f} x the imports (at most 1.5)")
+    print(f"run:  {our_run / bare_run:.2f} x the imports (at most 2.0)")
+
+
+def main(rows: int = 3_000_000, short: int = 100_000) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for count in (short, rows):
@@ -71,4 +100,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["start"]:
+        start(int(*sys.argv[2:] or [21]))
+    else:
+        main(*map(int, sys.argv[1:]))

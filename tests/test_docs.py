@@ -23,18 +23,15 @@ from support.documents import PAGES, blocks, commands, furnish, read, run, same_
 from support.trials import make_report
 
 
-def load_script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, REPOSITORY / f"docs/{name}.py")
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    path = REPOSITORY / "docs/make_reference.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-@pytest.fixture(scope="module")
-def reference() -> ModuleType:
-    return load_script("make_reference")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -108,6 +105,7 @@ def test_blocks_that_are_not_run_say_why() -> None:
 def test_tables_are_those_of_the_declarations(page: str, reference: ModuleType) -> None:
     """If not: `python docs/make_reference.py`."""
     assert reference.with_tables(read(page)) == read(page)
+    assert reference.man_page() == reference.MAN_PAGE.read_text(encoding="utf-8")
 
 
 def test_every_command_and_declaration_has_its_table(reference: ModuleType) -> None:
@@ -115,11 +113,6 @@ def test_every_command_and_declaration_has_its_table(reference: ModuleType) -> N
     wanted = {f"options {name}" for name in reference.commands()}
     assert made == wanted | {"learners", "kernels", "exit codes"}
     assert set(reference.EXIT_CODES) == set(ExitCode)
-
-
-def test_the_man_page_is_that_of_the_declarations(reference: ModuleType) -> None:
-    """If not: `python docs/make_reference.py`."""
-    assert reference.man_page() == reference.MAN_PAGE.read_text(encoding="utf-8")
 
 
 def test_the_learner_shown_is_the_example() -> None:
@@ -165,17 +158,10 @@ def test_the_papers_table_is_a_sweep(tmp_path: Path) -> None:
     assert len(names) == 6
     for number, name in enumerate(names):
         (tmp_path / name).write_text(f"+1 1:{number}\n-1 1:2\n" * 50)
-    ahpatron = Ahpatron(REPOSITORY)
-    files = [tmp_path / name for name in names]
     config = ["--config", "sample_data/paper.toml", "--out", tmp_path / "r.jsonl", "--dry-run"]
-    settings = 5 + 1 + 3 * 7
-    quick = [
-        word for name in ("ahpatron", "pomdr", "nogd", "bogd++", "fogd") for word in ("-l", name)
-    ]
-    printed = ahpatron("sweep", *files, *config, *quick).out
+    printed = Ahpatron(REPOSITORY)("sweep", *(tmp_path / name for name in names), *config).out
+    settings = 5 + 1 + 3 * 7 + 4  # of ahpatron, pomdr, three with a step, two with a tolerance
     assert printed.startswith(f"{60 * settings:,} trials")
-    printed = ahpatron("sweep", *files, *config).out
-    assert printed.startswith(f"{60 * (settings + 4):,} trials")
 
 
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?=[ |%)\u2013]|$)")
@@ -192,11 +178,6 @@ def links() -> list[tuple[str, str]]:
     ]
 
 
-def anchors(page: str) -> set[str]:
-    titles = re.findall(r"^#+ (.*)$", read(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles}
-
-
 def test_links_lead_somewhere() -> None:
     assert len(links()) > 30
     for page, target in links():
@@ -204,8 +185,9 @@ def test_links_lead_somewhere() -> None:
         file = (REPOSITORY / page).parent / path if path else REPOSITORY / page
         assert file.exists(), f"{page}: {target}"
         if anchor:
-            name = str(file.resolve().relative_to(REPOSITORY))
-            assert anchor in anchors(name), f"{page}: {target}"
+            titles = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = [re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles]
+            assert anchor in anchors, f"{page}: {target}"
 
 
 def test_figures_of_the_readme_are_those_of_the_pages_it_links() -> None:

@@ -14,19 +14,19 @@ from support.streams import make_stream
 STREAM = make_stream(seed=2, rounds=300, features=3)
 
 
-@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_checks_of_river(sparse: bool) -> None:
-    model = KernelClassifier(budget=20, sparse=sparse)
-    for check in checks.yield_checks(model):
-        check(model.clone())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("learner", ["arow", "fogd", "metron", "nogd", "rbp"])  # all take 4 minutes
-def test_checks_of_river_for_learners_of_every_kind(learner: str) -> None:
+@pytest.mark.parametrize(
+    ("learner", "sparse"),
+    [
+        ("ahpatron", False),
+        *(
+            pytest.param(learner, learner == "ahpatron", marks=pytest.mark.slow)
+            for learner in ("ahpatron", "arow", "fogd", "metron", "nogd", "rbp")  # of every kind
+        ),
+    ],
+)
+def test_checks_of_river(learner: str, sparse: bool) -> None:
     params = {"horizon": 1000} if "horizon" in REGISTRY[learner].specs() else {}
-    budget = 20 if "budget" in REGISTRY[learner].specs() else None
-    checks.check_estimator(KernelClassifier(learner, budget=budget, params=params))
+    checks.check_estimator(KernelClassifier(learner, budget=20, sparse=sparse, params=params))
 
 
 @pytest.mark.parametrize("learner", ["ahpatron", "arow", "fogd"])

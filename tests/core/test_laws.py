@@ -7,16 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from ahpatron_cli.core import (
-    REGISTRY,
-    Expansion,
-    Gaussian,
-    Learner,
-    Player,
-    choice,
-    integer,
-    real,
-)
+from ahpatron_cli.core import REGISTRY, Expansion, Gaussian, Learner, Player, choice, integer, real
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.testing import LAWS, Stream, check_learner, equals_reference
 from reference import kernels as formulas

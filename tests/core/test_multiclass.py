@@ -21,8 +21,6 @@ Y[_rng.random(ROUNDS) < 0.1] = 2.0
 KERNEL = Gaussian(sigma=0.5)
 
 SHARED = ("ahpatron shared", "ahpatron+ shared", "arow shared", "metron shared")
-on_their_own = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow", "metron"])
-some_learners = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow", *SHARED])
 
 
 def player(name: str, block: int = 64, **params: Any) -> Player:
@@ -33,7 +31,7 @@ def player(name: str, block: int = 64, **params: Any) -> Player:
     return Player(learner, KERNEL, **options)
 
 
-@on_their_own
+@pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow", "metron"])
 def test_each_class_has_the_binary_learner_of_its_own(name: str) -> None:
     """With identical scores, at any block size; updates are sums, and the largest value decides."""
     for block in (1, 64):
@@ -78,7 +76,7 @@ def test_the_first_round_of_a_stream_is_no_near_tie() -> None:
     assert ours.tally.near_ties == 1
 
 
-@some_learners
+@pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow", *SHARED])
 def test_no_round_sees_a_later_one_and_sparse_is_dense(name: str) -> None:
     before = player(name).feed(X, Y)
     altered = Y.copy()
@@ -103,6 +101,8 @@ DOUBLED = np.repeat(X[:150].round(1), 2, axis=0)
         ("ahpatron+ shared", {"budget": 7 * 2, "selection": "magnitude"}),
         ("arow shared", {}),
         ("arow shared", {"budget": 300, "alarm": 3.0}),
+        ("metron shared", {}),
+        ("metron shared", {"alarm": 6.0}),
     ],
 )
 def test_shared_learners_equal_their_twins(
@@ -112,13 +112,14 @@ def test_shared_learners_equal_their_twins(
     own = player(name, **params).learner.params()
     del own["multiclass"]
     own.pop("caution", None)
-    rule = second_order.arow if name.startswith("arow") else twins.ahpatron
+    rules = {"arow": second_order.arow, "metron": second_order.metron}
+    rule = rules.get(name.split()[0], twins.ahpatron)
     listed = rows.tolist()
     kernel = formulas.tabled(listed, formulas.gaussian(0.5))
     trace = rule(listed, labels.astype(int).tolist(), kernel, classes=CLASSES, **own)
     for block in (1, 7, 64, 256):
         ours = player(name, block, **params)
-        np.testing.assert_allclose(ours.feed(rows, labels), trace.scores, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(ours.feed(rows, labels), trace.scores, rtol=1e-7, atol=1e-8)
         for count in ("mistakes", "updates", "margin_updates"):
             assert getattr(ours.tally, count) == getattr(trace, count), count
         assert ours.statistics().get("halvings", 0) == trace.halvings

@@ -134,16 +134,17 @@ def test_rows_of_scipy(kind: str) -> None:
     assert found.learn(X[0].tolist(), 1) == pytest.approx(score, abs=1e-12)
 
 
+@pytest.mark.parametrize("name", ["ahpatron", "metron"])
 @pytest.mark.parametrize("piece", [300, 64, 7])
-@pytest.mark.parametrize("row", [3, 131, 299])
+@pytest.mark.parametrize("row", [0, 1, 131, 299])
 @pytest.mark.parametrize("value", [np.nan, -1e308, 1e155])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_row_that_cannot_be_computed_is_counted_from_its_piece(
-    piece: int, row: int, value: float, sparse: bool
+    name: str, piece: int, row: int, value: float, sparse: bool
 ) -> None:
     X = STREAM.X.copy()
     X[row, 1] = value
-    player, last = player_of(Case("ahpatron", {"budget": 10})), row // piece * piece
+    player, last = player_of(Case(name, {"budget": 10})), row // piece * piece
     parts = [X[begin : begin + piece] for begin in range(0, last + 1, piece)]
     labels = [STREAM.y[begin : begin + piece] for begin in range(0, last + 1, piece)]
     *before, (part, y) = zip(parts, labels, strict=True)
@@ -152,13 +153,3 @@ def test_a_row_that_cannot_be_computed_is_counted_from_its_piece(
     with pytest.raises(NumericalError) as refusal:
         player.feed(compress(part) if sparse else part, y)
     assert refusal.value.row == row % piece
-
-
-def test_a_row_that_cannot_be_scored_is_named() -> None:
-    player = player_of(Case("ahpatron", {"budget": 8}))
-    player.feed(STREAM.X, STREAM.y)
-    rows = np.tile(STREAM.X, (20, 1))
-    rows[5000, 1] = 1e300
-    with pytest.raises(NumericalError) as caught:
-        player.scores(rows)
-    assert caught.value.row == 5000

@@ -138,11 +138,9 @@ def test_sparse_rows_need_no_scipy_sparse() -> None:
 
 
 def test_the_first_of_equal_values_is_the_smallest() -> None:
+    """Equal up to rounding, which is measured by the terms before cancellation."""
     assert numerics.first_smallest(np.array([2.0, 1.0 + 1e-12, 1.0])) == 1
     assert numerics.first_smallest(np.array([2.0, 1.0 + 1e-9, 1.0])) == 2
-
-
-def test_ties_are_measured_by_the_terms_before_cancellation() -> None:
     values = np.array([1e-12, 0.0])  # sums of terms of size 1
     assert numerics.first_smallest(values, scale=1.0) == 0
     assert numerics.first_smallest(values) == 1

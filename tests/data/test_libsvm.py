@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import math
 import tracemalloc
-from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -40,13 +39,10 @@ def faults(text: bytes) -> list[tuple[int, str]]:
     return found
 
 
-def faulty_lines() -> Iterator[object]:
-    for (kind, column), lines in LINES.items():
-        for number, line in enumerate(lines):
-            yield pytest.param(kind, line, column, id=f"{kind}-{column}-{number}")
-
-
-@pytest.mark.parametrize(("kind", "line", "column"), [*faulty_lines()])
+@pytest.mark.parametrize(
+    ("kind", "line", "column"),
+    [(kind, line, column) for (kind, column), lines in LINES.items() for line in lines],
+)
 def test_faulty_line(kind: str, line: bytes, column: int) -> None:
     with pytest.raises(Fault) as fault:
         parse_line(line)

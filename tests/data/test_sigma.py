@@ -40,9 +40,7 @@ def streamed(path: Path, scale: str) -> np.ndarray:
         return rows_of(stream(source, Preparation(scale=scale)))
 
 
-@pytest.mark.parametrize(
-    ("kernel", "power"), [("gaussian", 2), ("laplacian", 1)], ids=["gaussian", "laplacian"]
-)
+@pytest.mark.parametrize(("kernel", "power"), [("gaussian", 2), ("laplacian", 1)])
 def test_sigma_is_the_median_distance_to_four_digits(kernel: str, power: int) -> None:
     X = example(200)
     X[40:80] = X[:40]  # equal rows say nothing about the width

@@ -30,15 +30,11 @@ from ahpatron_cli.data.tables import TableOptions, TableReader
 from ahpatron_cli.errors import ExitCode, UserError
 
 
-def source(text: str | bytes, name: str = "d.csv") -> Source:
-    data = text.encode() if isinstance(text, str) else text
-    return Source(BytesIO(data), name, closes=True)
-
-
 def table(text: str | bytes, schema: Schema | None = None, **options: Any) -> Table:
     """A table that cannot be read twice, and whose warm-up is all of it."""
-    rows = options.pop("warm_up", 10**9)
-    return Table(source(text), TableOptions(**{"label": "y", **options}), schema, None, True, rows)
+    data = text.encode() if isinstance(text, str) else text
+    source, rows = Source(BytesIO(data), "d.csv", closes=True), options.pop("warm_up", 10**9)
+    return Table(source, TableOptions(**{"label": "y", **options}), schema, None, True, rows)
 
 
 class Table(TableReader):

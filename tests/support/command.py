@@ -29,6 +29,24 @@ SMALL = ("-g", "budget=20,40", "-l", "ahpatron", "-l", "rbp", "--repeats", "2")
 """The options of a sweep of 8 trials."""
 
 
+DEADLY = """
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from ahpatron_cli.core.learners import RandomBudgetPerceptron
+
+@dataclass
+class Deadly(RandomBudgetPerceptron):
+    name = "deadly"
+
+    def update(self, f, y, margin):
+        if self.budget == 20 and not Path("died").exists():
+            KILL
+        return super().update(f, y, margin)
+"""
+"""A learner of one's own that kills its process, once KILL is replaced."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     code: int
@@ -48,9 +66,10 @@ class Ahpatron:
         So are the trials of a sweep, which the command leaves to a process that may die.
         """
         words = ["ahpatron", *map(str, arguments)]
-        encoding = environment.get("PYTHONIOENCODING", "utf-8")
-        out = _text_stream(encoding, "strict")
-        err = _text_stream(encoding, "backslashreplace")  # as Python has it
+        out, err = (
+            io.TextIOWrapper(io.BytesIO(), "utf-8", errors, newline="\n")
+            for errors in ("strict", "backslashreplace")  # as Python has it
+        )
         surroundings = {"COLUMNS": "80", **environment}  # whatever terminal pytest runs in
         with (
             _stdin(stdin) as source,
@@ -182,10 +201,6 @@ def _run_here(
 ) -> Iterator[tuple[int, Any]]:
     assert jobs == 1, "for several processes use Ahpatron.process"
     return enumerate(map(function, tasks))
-
-
-def _text_stream(encoding: str, errors: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(), encoding, errors, newline="\n")
 
 
 def _written(stream: io.TextIOWrapper) -> str:

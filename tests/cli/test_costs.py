@@ -1,7 +1,5 @@
 """`--cost LABEL=W`: examples of some labels weigh more."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

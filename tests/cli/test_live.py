@@ -1,7 +1,5 @@
 """Streams that are live: rows are answered as they arrive, and signals end a run well."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """metron from the command line: no kernel, no σ, models with relevances."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

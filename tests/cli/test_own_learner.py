@@ -1,7 +1,5 @@
 """`-l path/to/file.py:ClassName`: a learner of the user's own, its models and its faults."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What every command refuses: the exit code, what is named, nothing on stdout, no file changed."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`ahpatron sweep` when things go wrong: signals, kills, full disks, lost files and clusters."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import subprocess
@@ -77,20 +75,6 @@ def test_a_full_disk_keeps_what_is_there(ahpatron: Ahpatron, rings: Path) -> Non
     assert ahpatron.sweep(rings, *SMALL).code == 0
     found = ahpatron.trials()
     assert len(found) == len({trial["id"] for trial in found}) == 8
-
-
-@pytest.mark.slow
-def test_killed_and_restarted_until_done(ahpatron: Ahpatron, rings: Path) -> None:
-    """The long version, with 20 kills of parents and of workers, is in tests/benchmarks."""
-    ahpatron.sweep(rings, *MANY, "-j", "2", out="whole.jsonl")
-    for count in (3, 30, 60):
-        process = started(ahpatron, rings, *MANY, "-j", "2", until=count)
-        process.kill()
-        process.communicate()
-    assert ahpatron.sweep(rings, *MANY, "-j", "2").code == 0
-    found = ahpatron.essence()
-    assert found == ahpatron.essence("whole.jsonl")
-    assert set(found.values()) == {1}
 
 
 @pytest.mark.slow

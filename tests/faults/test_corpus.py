@@ -1,13 +1,9 @@
-"""Every file of the corpus, played here; and by the real command within 1 GiB of address space.
+"""Every file of the corpus, run here; and by the real command within 1 GiB of address space.
 
-A refusal: its exit code, one message with the file and the place, nothing on stdout, no output
-file, at most 2 s of CPU (bombs: 30 s) and 256 MB at the peak. These are limits that the command
-promises, so they are tests and not benchmarks; CPU time does not grow on a busy machine as time on
-the wall does, and it is taken twice before it fails a test. A process for every file takes minutes,
-so that half is slow.
+At most 2 s of CPU (bombs: 30 s) and 256 MB at the peak are limits that the command promises, so
+they are tests and not benchmarks; CPU time does not grow on a busy machine as time on the wall
+does, and it is taken twice before it fails a test. That half takes minutes, and is slow.
 """
-
-from __future__ import annotations
 
 import json
 import socket

@@ -1,7 +1,5 @@
 """Closed and full streams, no terminal, disks that fail, many writers, a parent that dies."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

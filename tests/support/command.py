@@ -1,7 +1,5 @@
 """Running `ahpatron`, in this process, which is quick, or in one of its own; results of sweeps."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -122,7 +120,10 @@ class Ahpatron:
         A shell starts what it runs in the background with SIGINT ignored, and that is inherited.
         """
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        usual: dict[str, Any] = {"cwd": self.folder, "text": True, "preexec_fn": _default_sigint}
+        usual: dict[str, Any] = {
+            **{"cwd": self.folder, "text": True},
+            "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        }
         command = [*COMMAND, *map(str, arguments)]
         return subprocess.Popen(command, **{**pipes, **usual, **options})
 
@@ -190,10 +191,6 @@ def workers(parent: int) -> set[str]:
             if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
                 found.add(child)
     return found
-
-
-def _default_sigint() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _run_here(

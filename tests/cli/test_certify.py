@@ -1,7 +1,5 @@
 """`--certify` and `--theorem`."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

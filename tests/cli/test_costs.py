@@ -1,7 +1,5 @@
 """`--cost LABEL=W`: examples of some labels weigh more."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +10,6 @@ from ahpatron_cli.core import REGISTRY, Gaussian, Player
 from support.command import Ahpatron
 
 BOTH = ("--cost", "-1=2", "--cost", "1=2")
-
-
-def outcome(record: dict[str, Any]) -> list[Any]:
-    return [
-        record[name] for name in ("mistakes", "updates", "margin_updates", "support_size", "norm")
-    ]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +31,8 @@ def test_equal_costs_are_a_larger_step(
         assert weighed["costs"] == [2, 2]
         plain = ahpatron.run(rings, "-l", learner, *doubled, *way)
         assert "costs" not in plain
-        assert outcome(weighed) == outcome(plain)
+        for name in ("mistakes", "updates", "margin_updates", "support_size", "norm"):
+            assert weighed[name] == plain[name]
 
 
 @pytest.mark.parametrize("learner", ["ahpatron+", "arow", "fogd", "norma"])

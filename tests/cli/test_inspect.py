@@ -1,7 +1,5 @@
 """`ahpatron inspect`: what data are like, every faulty line; and the list of learners."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,12 +1,8 @@
 """How labels become -1 and +1, or classes, in files and in pipes."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.command import Ahpatron
-
-WAYS = pytest.mark.parametrize("way", [[], ["--shuffle"]])
 
 
 def data(*labels: object) -> str:
@@ -25,7 +21,7 @@ def test_the_smaller_of_two_labels_is_minus_one(
     assert ("note: label" in ahpatron("run", "d.svm").err) == (pair != [-1, 1])
 
 
-@WAYS
+@pytest.mark.parametrize("way", [[], ["--shuffle"]])
 def test_positive_is_one_label_against_the_rest(ahpatron: Ahpatron, way: list[str]) -> None:
     ahpatron.write("d.svm", data(1, 2, 3, 2, 1))
     found = ahpatron.json("run", "d.svm", "--positive", "2", *way)

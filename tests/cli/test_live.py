@@ -1,13 +1,10 @@
 """Streams that are live: rows are answered as they arrive, and signals end a run well."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json
 import re
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -29,22 +26,18 @@ def lines_of(path: Path) -> list[str]:
 class Live:
     """`ahpatron` at the other end of a two-way pipe."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: Any) -> None:
         self.process = process
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        self._in, self._out, self._err = process.stdin, process.stdout, process.stderr
 
     def ask(self, content: str | bytes, lines: int = 1) -> list[str]:
         """Send some rows, and read so many lines: a reader that keeps rows back hangs here."""
-        self._in.write(content if isinstance(content, bytes) else content.encode())
-        self._in.flush()
-        return [self._out.readline().decode() for _ in range(lines)]
+        self.process.stdin.write(content if isinstance(content, bytes) else content.encode())
+        self.process.stdin.flush()
+        return [self.process.stdout.readline().decode() for _ in range(lines)]
 
     def message(self) -> str:
         """The next line on stderr."""
-        return self._err.readline().decode()
+        return str(self.process.stderr.readline().decode())
 
     def end(self) -> tuple[int, str, str]:
         """Close the pipe: exit code, and the rest of both streams."""

@@ -1,7 +1,5 @@
 """`--metrics`, `--window`, and the figures so far."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

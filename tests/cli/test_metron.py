@@ -1,29 +1,21 @@
 """metron from the command line: no kernel, no σ, models with relevances."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
 import pytest
 
 from support.command import Ahpatron
+from support.profiles import to_text
 
 METRON = ("-l", "metron", "-B", 30)
-
-
-def text_of(X: np.ndarray, y: np.ndarray) -> str:
-    return "".join(
-        f"{label} " + " ".join(f"{i}:{value!r}" for i, value in enumerate(row, 1)) + "\n"
-        for row, label in zip(X.tolist(), y.tolist(), strict=True)
-    )
 
 
 @pytest.fixture
 def units(ahpatron: Ahpatron) -> str:
     """Five features in different units; the first and the last decide."""
     X = np.random.default_rng(3).normal(size=(400, 5)) * np.array([1e-3, 1.0, 50.0, 1.0, 1e4])
-    ahpatron.write("units.svm", text_of(X, np.where(X[:, 0] / 1e-3 + X[:, 4] / 1e4 > 0, 1, -1)))
+    ahpatron.write("units.svm", to_text(X, np.where(X[:, 0] / 1e-3 + X[:, 4] / 1e4 > 0, 1, -1)))
     return "units.svm"
 
 
@@ -77,7 +69,7 @@ def test_a_model_continues_and_lists_relevant_features(ahpatron: Ahpatron, units
 @pytest.mark.parametrize("multiclass", ["shared", "rest"])
 def test_several_classes(ahpatron: Ahpatron, multiclass: str) -> None:
     X = np.random.default_rng(3).normal(size=(300, 2)) * np.array([1.0, 1e5])
-    ahpatron.write("three.svm", text_of(X, np.digitize(X[:, 0] + X[:, 1] / 1e5, [-0.7, 0.7])))
+    ahpatron.write("three.svm", to_text(X, np.digitize(X[:, 0] + X[:, 1] / 1e5, [-0.7, 0.7])))
     words = ("three.svm", *METRON, "-p", f"multiclass={multiclass}", "--save", "m.npz")
     assert ahpatron.run(*words)["mistake_rate"] < 0.25
     assert len(ahpatron.json("inspect", "m.npz")["relevance"]) == 2

@@ -1,7 +1,5 @@
 """`run --save`, `--resume` and `--checkpoint`."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -101,11 +99,11 @@ def test_parts_of_a_sparse_file_and_a_pipe(ahpatron: Ahpatron, sparse_text: Path
     assert second["data"]["labels"] == [0, 1]
 
 
-def features(count: int, wide: int, rows: int) -> str:
+def features(wide: int, rows: int) -> str:
     lines = []
     for row in range(rows):
         label = "+1" if row * row % 7 < 3 else "-1"
-        values = " ".join(f"{j}:{(row * (j + 3) % 11) / 10}" for j in range(1, count + 1))
+        values = " ".join(f"{j}:{(row * (j + 3) % 11) / 10}" for j in range(1, 6))
         lines.append(f"{label} {values}{f' {wide}:0.5' if wide else ''}\n")
     return "".join(lines)
 
@@ -114,7 +112,7 @@ def features(count: int, wide: int, rows: int) -> str:
 @pytest.mark.parametrize(("wide", "at"), [(9, 70), (9, 128), (5000, 128), (300_000, 192)])
 def test_rows_to_come_leave_no_trace(ahpatron: Ahpatron, learner: str, wide: int, at: int) -> None:
     """New features come from row 193 on, in the chunk of bytes that the first rows are in, too."""
-    whole = ahpatron.write("whole.svm", features(5, 0, 192) + features(5, wide, 108))
+    whole = ahpatron.write("whole.svm", features(0, 192) + features(wide, 108))
     cut(ahpatron, whole, at)
     options = ["-l", learner, "-B", "20"]
     options += ["-p", "horizon=300"] if learner == "nogd" else []
@@ -130,7 +128,7 @@ def test_rows_to_come_leave_no_trace(ahpatron: Ahpatron, learner: str, wide: int
 
 
 def test_a_wide_row_does_not_widen_those_before_it(ahpatron: Ahpatron) -> None:
-    ahpatron.write("wide.svm", features(5, 0, 128) + "+1 1:0.5 9000000:1\n")
+    ahpatron.write("wide.svm", features(0, 128) + "+1 1:0.5 9000000:1\n")
     words = "run wide.svm -B 40 --layout sparse"
     done = ahpatron.shell(f"ulimit -v 3000000; ahpatron {words}")
     assert done.code == 0, done.err
@@ -245,7 +243,7 @@ def test_checkpoints_are_written_every_so_many_rounds(
 @pytest.mark.parametrize("at", [100, 150, 200])
 @pytest.mark.parametrize("options", ["-B 40", "-B 40 --scale standard --sigma auto --warm-up 90"])
 def test_a_file_that_grew_goes_on(ahpatron: Ahpatron, at: int, options: str) -> None:
-    whole = features(5, 0, 150) + features(5, 9, 100)
+    whole = features(0, 150) + features(9, 100)
     ahpatron.write("g.svm", "".join(whole.splitlines(keepends=True)[:at]))
     words = ("run", "g.svm", *options.split())
     ahpatron.succeed(*words, "--checkpoint", "c.npz")

@@ -1,7 +1,5 @@
 """Files of more than two classes, in every command."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,13 +1,11 @@
 """`-l path/to/file.py:ClassName`: a learner of the user's own, its models and its faults."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 
-from support.command import REPOSITORY, Ahpatron
+from support.command import DEADLY, REPOSITORY, Ahpatron
 
 OWN = (REPOSITORY / "docs" / "examples" / "own_learner.py").read_text()
 LEARNER = "mine/own.py:SmallestGoes"
@@ -100,23 +98,6 @@ def test_a_learner_that_raises_is_no_bug_of_ours(own: Ahpatron, rings: Path, lin
         assert own("sweep", rings, "-l", LEARNER, "-l", "rbp", "--out", "r.jsonl").code == 3
         (failed,) = [one for one in own.trials() if one["status"] == "failed"]
         assert failed["error"].startswith(f"{place}: ")
-
-
-DEADLY = """
-import os
-from dataclasses import dataclass
-from pathlib import Path
-from ahpatron_cli.core.learners import RandomBudgetPerceptron
-
-@dataclass
-class Deadly(RandomBudgetPerceptron):
-    name = "deadly"
-
-    def update(self, f, y, margin):
-        if self.budget == 20 and not Path("died").exists():
-            KILL
-        return super().update(f, y, margin)
-"""
 
 
 @pytest.mark.parametrize("once", [False, True])

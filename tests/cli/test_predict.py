@@ -1,7 +1,5 @@
 """`ahpatron predict`: the scores of a model, for rows with and without labels."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The command as a process: terminals, signals, imports, help, completion."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """What every command refuses: the exit code, what is named, nothing on stdout, no file changed."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from pathlib import Path
@@ -103,13 +101,10 @@ RUN = [
     ("--curve would overwrite --out", "--out a.csv --curve ./a.csv"),
     ("greedy", "-p selection=gredy"),
     ("did you mean ridge?", "-p rigde=1"),
-    ("did you mean step?", "-p ahpatron.stepp=2"),
     ("did you mean ahpatron?", "-l ahpatorn"),
     ("did you mean gaussian?", "--kernel rbf"),
-    ("did you mean standard?", "--scale stdandard"),
     ("did you mean json?", "--format jsn"),
     ("did you mean --budget?", "--budgte 4"),
-    ("did you mean auto?", "--sigma atuo"),
     ("--zzz", "--zzz"),
     ("--positive", "--labels 1,2 --positive 1"),
     ("1.0", "--cost 1=2 --cost 1.0=3"),
@@ -150,11 +145,8 @@ RUN = [
 
 SWEEP = [
     ("-g epsilon", "-g epsilon=2"),
-    ("did you mean epsilon?", "-g epsilo=1"),
     ("budget", "-g budget=20 -B 20"),
-    ("did you mean ahpatron?", "-l ahpatrn"),
     *(("--shard", f"--shard {shard}") for shard in ("0/3", "4/3", "3")),
-    ("xml", "--format xml"),
     ("--scheduler", "--wait 9"),
     (".svg", "--plot a.jpg"),
     ("--plot", "--plot link.svg"),
@@ -164,7 +156,6 @@ SWEEP = [
     ("--shard", "--search halving --shard 1/2"),
     ("--tune-orders", "--repeats 2 --tune-orders 1 --shard 1/2"),
     ("--tune-orders", "--repeats 2 --tune-orders 2"),
-    ("accuracy", "--metric accuracy"),
     ("budget", "-g budget=10,40 --plot r.svg --x budgte"),
     ("1,000,000", "-g sigma=10^[-300:-1] -g budget=2:10000:2"),
     ("1,000,000", "--repeats 9000000"),
@@ -176,7 +167,6 @@ SWEEP = [
 
 REPORT = [
     ("did you mean data?", "--data dat"),
-    ("did you mean ahpatron?", "-l ahptron"),
     ("ahpatron, rbp", "-l avp"),
     ("did you mean f1?", "--metric F1"),
     ("auc", "--metric auc"),
@@ -191,7 +181,6 @@ REPORT = [
     ("r.jsonl", "--merge r.jsonl"),
     ("--plot", "--x budget"),
     ("budget", "--x epsilon --plot x.svg"),
-    ("did you mean budget?", "--x budgt --report x.html"),
     ("--scale", "--scale unit"),
 ]
 """Exit code 2: what the error names, and what stands behind `report r.jsonl`."""
@@ -266,7 +255,6 @@ OTHERS = [
     (65, "data.svm", "report r.jsonl data.svm"),
     *((65, name, f"inspect {name}") for name in ("notes.json", "list.json")),
     *((2, "json", f"inspect {what} --format csv") for what in ("data.svm", "m.npz", "--learners")),
-    (2, "did you mean json", "inspect data.svm --format jsn"),
     (2, "--plot", "inspect data.svm --plot x.svg"),
     (2, "--learner", "inspect data.svm -l arow"),
     *((2, option, f"inspect m.npz {option} 1") for option in ("--sigma", "--seed")),

@@ -1,7 +1,5 @@
 """`ahpatron run`: its JSON, its files, and the same numbers whichever way the rows take."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

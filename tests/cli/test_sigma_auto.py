@@ -1,7 +1,5 @@
 """`--sigma auto` and `--scale` on files, pipes, models and sweeps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

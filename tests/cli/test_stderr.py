@@ -1,7 +1,5 @@
 """Messages on stderr: errors with their place, notes, and the progress line on terminals."""
 
-from __future__ import annotations
-
 import io
 import os
 import re
@@ -118,19 +116,15 @@ SCRIPT = textwrap.dedent("""
 """)
 
 
-def on_a_terminal(mode: str, columns: int = 120, **environment: str) -> str:
-    surroundings = {"TERM": "xterm", "PYTHONPATH": os.pathsep.join(sys.path), **environment}
-    screen = pexpect.run(
-        f"{sys.executable} -c '{SCRIPT}' {mode}",
-        env={**os.environ, **surroundings},
-        timeout=120,
-        dimensions=(24, columns),
-    )
-    return str(screen.decode())
+def on_a_terminal(mode: str, columns: int) -> str:
+    surroundings = {"TERM": "xterm", "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = f"{sys.executable} -c '{SCRIPT}' {mode}"
+    options = {"env": {**os.environ, **surroundings}, "dimensions": (24, columns)}
+    return str(pexpect.run(command, timeout=120, **options).decode())
 
 
 def test_the_progress_line() -> None:
-    screen = on_a_terminal("known", NO_COLOR="1")
+    screen = on_a_terminal("known", 120)
     drawn = [line for line in screen.split("\r\x1b[K") if "da[ta].svm" in line]
     assert len(drawn) <= 12  # a message draws it again
     assert any(line.startswith(" 50%  1,000 rounds  12.50 % mistakes  0:") for line in drawn)

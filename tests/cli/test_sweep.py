@@ -1,7 +1,5 @@
 """`ahpatron sweep` and `report`: trials, what they resume, what the tables recommend, shards."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Tables in every command: from CSV or Parquet to a model, named scores, and `convert`."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -4,8 +4,6 @@ Each refusal has its kind and its place (`line:column`, from 1); `oddities` are 
 wrong and must be read as scikit-learn's loader reads them.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -6,8 +6,6 @@ peak of the process after it, and pytest is large. Started as
     python -I -S measured.py MEGABYTES REPORT COMMAND...
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -5,8 +5,6 @@ line) must agree on every row, and on the place of the first fault. What is acce
 scikit-learn's loader makes of the same text.
 """
 
-from __future__ import annotations
-
 import random
 import zlib
 from dataclasses import dataclass

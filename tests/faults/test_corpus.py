@@ -1,13 +1,9 @@
-"""Every file of the corpus, played here; and by the real command within 1 GiB of address space.
+"""Every file of the corpus, run here; and by the real command within 1 GiB of address space.
 
-A refusal: its exit code, one message with the file and the place, nothing on stdout, no output
-file, at most 2 s of CPU (bombs: 30 s) and 256 MB at the peak. These are limits that the command
-promises, so they are tests and not benchmarks; CPU time does not grow on a busy machine as time on
-the wall does, and it is taken twice before it fails a test. A process for every file takes minutes,
-so that half is slow.
+At most 2 s of CPU (bombs: 30 s) and 256 MB at the peak are limits that the command promises, so
+they are tests and not benchmarks; CPU time does not grow on a busy machine as time on the wall
+does, and it is taken twice before it fails a test. That half takes minutes, and is slow.
 """
-
-from __future__ import annotations
 
 import json
 import socket
@@ -76,10 +72,6 @@ def as_params(cases: Sequence[Case]) -> list[object]:
     return params
 
 
-def files(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
 def assert_refused(done: Outcome, code: int, place: str) -> None:
     """One error with its place, nothing on stdout, and no character that a terminal would obey."""
     assert (done.code, done.out) == (code, ""), done.err
@@ -98,7 +90,7 @@ def test_refusal(run: Run, tmp_path: Path, case: Case) -> None:
     outputs = OUTPUTS if "--repeats" not in case.options else OUTPUTS[:6]
     done = run(tmp_path, "run", "d.svm", *outputs, *case.options, bomb=case.bomb)
     assert_refused(done, 65, f"d.svm{case.place}")
-    assert files(tmp_path) == {"d.svm"}
+    assert Command(tmp_path).files() == {"d.svm"}
 
 
 @pytest.mark.parametrize("case", [*refusals()[:150:12], *packed()[:30:12]], ids=lambda c: c.name)
@@ -107,7 +99,7 @@ def test_refusal_by_the_other_commands(run: Run, tmp_path: Path, case: Case) -> 
     (tmp_path / "d.svm").write_bytes(case.content)
     done = run(tmp_path, "sweep", "d.svm", "--out", "r.jsonl", *case.options)
     assert_refused(done, 65, f"d.svm{case.place}")
-    assert files(tmp_path) == {"d.svm"}
+    assert Command(tmp_path).files() == {"d.svm"}
     if case.place:
         assert run(tmp_path, "inspect", "d.svm").code == 65
 
@@ -161,11 +153,11 @@ def test_what_is_no_data_file(
     with socket.socket(socket.AF_UNIX) as unix:
         monkeypatch.chdir(tmp_path)  # the address of a socket may not be long
         unix.bind("socket")
-    before = files(tmp_path)
+    before = Command(tmp_path).files()
     done = run(tmp_path, "run", path, *OUTPUTS)
     assert (done.code, done.out) == (code, ""), done.err
     assert f"--> {path}" in done.err
-    assert files(tmp_path) == before
+    assert Command(tmp_path).files() == before
 
 
 STREAMS = [
@@ -182,7 +174,7 @@ STREAMS = [
 @pytest.mark.parametrize(("data", "place"), STREAMS, ids=lambda value: str(value)[:20])
 def test_standard_input(run: Run, tmp_path: Path, data: bytes, place: str) -> None:
     assert_refused(run(tmp_path, "run", "-", *OUTPUTS, stdin=data), 65, place)
-    assert files(tmp_path) == set()
+    assert Command(tmp_path).files() == set()
 
 
 @pytest.mark.slow

@@ -4,8 +4,6 @@ Never a number with a NaN behind it. Where kernel values underflow or f(x) cance
 have the sign of f(x): those rounds are counted as near-ties, and at most so many may differ.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ Real files of these names are run; what is printed is read back by a parser of e
 may act: no escape code, no macro, no formula, no cell or line of its own. tests/output has pages.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Whatever the bytes: only our own errors escape from the reader and from the two loaders."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

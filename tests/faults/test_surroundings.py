@@ -1,7 +1,5 @@
 """Closed and full streams, no terminal, disks that fail, many writers, a parent that dies."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess
@@ -131,21 +129,3 @@ def test_a_model_is_the_old_or_the_new_one_whatever_call_fails(
         assert [one.name for one in tmp_path.iterdir()] == ["m.npz"], fails_at
     assert fails_at > 4
     assert load_model(str(path)).header.rounds == 333
-
-
-@pytest.mark.slow
-def test_a_small_disk(ahpatron: Ahpatron, rings: Path) -> None:
-    """A real full disk, where one may be mounted; elsewhere `ulimit -f` stands for it."""
-    (ahpatron.folder / "disk").mkdir()
-    command = " ".join(COMMAND)
-    line = (
-        "mount -t tmpfs -o size=64k none disk && cd disk && "
-        f"{command} sweep {rings} -B 20 --repeats 400 --out r.jsonl > ../out 2> ../err; "
-        f"echo $?; {command} report r.jsonl -q --format jsonl | wc -l; cd ..; umount disk"
-    )
-    done = ahpatron.shell(f"unshare -rm bash -c '{line}'")
-    if "74" not in done.out:
-        pytest.skip(f"no file system may be mounted here: {done.err[:80]}")
-    assert done.out.split() == ["74", "1"]  # what was stored before can be read
-    assert "No space left on device" in ahpatron.read("err")
-    assert ahpatron.read("out") == ""

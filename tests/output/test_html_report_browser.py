@@ -13,13 +13,7 @@ from selenium.webdriver.chrome.service import Service
 from ahpatron_cli.output.html_report import write_report
 from support.trials import FOURTEEN, ORIGIN, large_sweep, make_trial
 
-CHROMIUM = shutil.which("chromium")
-CHROMEDRIVER = shutil.which("chromedriver")
-MISSING = [
-    package
-    for package, program in (("chromium", CHROMIUM), ("chromium-driver", CHROMEDRIVER))
-    if program is None
-]
+CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
     " --disable-background-networking --disable-component-update --disable-sync"
@@ -28,7 +22,8 @@ FLAGS = (
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        bool(MISSING), reason=f"no browser to open reports in: apt-get install {' '.join(MISSING)}"
+        not (CHROMIUM and CHROMEDRIVER),
+        reason="no browser to open reports in: apt-get install chromium chromium-driver",
     ),
 ]
 
@@ -63,18 +58,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
-def look(browser: Chrome, url: str, width: int, scheme: str) -> None:
-    browser.get("about:blank")
-    browser.get_log("browser")
-    browser.get_log("performance")
-    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    browser.get(url)
-    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
-
-
 def requests(browser: Chrome) -> set[str]:
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     return {
@@ -89,7 +72,15 @@ def requests(browser: Chrome) -> set[str]:
 def test_it_fits_and_asks_for_nothing(
     browser: Chrome, report: str, width: int, scheme: str
 ) -> None:
-    look(browser, report, width, scheme)
+    browser.get("about:blank")
+    browser.get_log("browser")
+    browser.get_log("performance")
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.get(report)
+    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.get_log("browser") == []
     assert {url for url in requests(browser) if not url.startswith("data:")} == {report}
     assert browser.title.startswith("ahpatron sweep: a9a")

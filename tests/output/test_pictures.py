@@ -15,19 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import rc_context
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from numpy.typing import ArrayLike
 
 from ahpatron_cli.output import pictures
-from ahpatron_cli.output.pictures import (
-    draw_sweep,
-    pareto_front,
-    write_curve,
-    write_plot,
-)
+from ahpatron_cli.output.pictures import draw_sweep, pareto_front, write_curve, write_plot
 from ahpatron_cli.records import Curve, SummaryRecord
 from ahpatron_cli.sweep.summary import (
     METRICS,
@@ -58,10 +52,6 @@ def style() -> Iterator[None]:
 
 def make_curve(label: str, rounds: ArrayLike, mistakes: ArrayLike) -> Curve:
     return Curve(label, np.array(rounds), np.array(mistakes, dtype=float))
-
-
-def texts(axes: Axes) -> list[str]:
-    return [text.get_text() for text in axes.texts]
 
 
 # Curves -------------------------------------------------------------------------------------------
@@ -206,7 +196,8 @@ def test_the_same_findings_give_the_same_bytes(tmp_path: Path, suffix: str) -> N
 def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
     findings = large_sweep(["$x$", "_hidden", "\x1b[31m<b>"], paths=["$\\frac{", "数据.svm"])
     figure = draw_sweep(findings)
-    assert sorted(texts(figure.axes[0])) == ["$x$", "\\x1b[31m<b>", "_hidden"]
+    shown = [text.get_text() for text in figure.axes[0].texts]
+    assert sorted(shown) == ["$x$", "\\x1b[31m<b>", "_hidden"]
     assert "$\\frac{" in figure.axes[0].get_title(loc="left")
     write_plot(tmp_path / "p.svg", findings)
     root = ElementTree.fromstring((tmp_path / "p.svg").read_bytes())

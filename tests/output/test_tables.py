@@ -11,7 +11,6 @@ from ahpatron_cli.output.render import Html, Terminal, print_to
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.sweep_table import findings_page
 from ahpatron_cli.output.table import Page
-from ahpatron_cli.records import Report
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.golden import FOLDER, matrix, run_report, swept, texts
 from support.terminal import without_style
@@ -174,29 +173,20 @@ def test_nothing_found_is_reported_where_people_read(format: str) -> None:
 # Names from outside -------------------------------------------------------------------------------
 
 
-def hostile() -> SweepSummary:
+@pytest.mark.parametrize("format", FORMATS)
+def test_hostile_names_do_nothing(format: str) -> None:
     data = make_data(f"folder/{HOSTILE}.svm", scale=HOSTILE)
-    return summarise_trials(
+    hostile = summarise_trials(
         [
             *(make_trial(HOSTILE, 0.1, params={HOSTILE: p}, data=data) for p in ("=1", HOSTILE)),
             make_trial("=cmd()", 0.2, data=data),
             make_trial("avp", None, data=data, error=HOSTILE),
         ]
     )
-
-
-def reports() -> list[Report]:
-    return [make_report(make_run(HOSTILE), make_run("x"), path=HOSTILE)]
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_hostile_names_do_nothing(format: str) -> None:
-    texts = [
-        findings_to_text(hostile(), format),
-        findings_to_text(hostile(), format, only_matrix=True),
-        to_text(reports(), format),
-    ]
-    for text in texts:
+    for text in (
+        *(findings_to_text(hostile, format, only_matrix=only) for only in (False, True)),
+        to_text([make_report(make_run(HOSTILE), make_run("x"), path=HOSTILE)], format),
+    ):
         assert not set(text) & set("\x1b\u202e\udcff\r")
         text.encode()
         if format == "markdown":
@@ -210,7 +200,7 @@ def test_hostile_names_do_nothing(format: str) -> None:
             assert r"\input" not in re.sub(r"(?m)^%.*$", "", text)
     assert not re.search(
         "<(?!/?(div|table|caption|span|thead|tr|th|td|tbody|strong|p|sub)[ >])",
-        Html().page(findings_page(hostile())),
+        Html().page(findings_page(hostile)),
     )
 
 

@@ -1,7 +1,5 @@
 """For every registered learner: settings to test it in, and its reference implementation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

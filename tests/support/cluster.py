@@ -1,7 +1,5 @@
 """A Dask cluster on loopback, started as a user would."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

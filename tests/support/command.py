@@ -1,7 +1,5 @@
 """Running `ahpatron`, in this process, which is quick, or in one of its own; results of sweeps."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -29,6 +27,24 @@ SMALL = ("-g", "budget=20,40", "-l", "ahpatron", "-l", "rbp", "--repeats", "2")
 """The options of a sweep of 8 trials."""
 
 
+DEADLY = """
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from ahpatron_cli.core.learners import RandomBudgetPerceptron
+
+@dataclass
+class Deadly(RandomBudgetPerceptron):
+    name = "deadly"
+
+    def update(self, f, y, margin):
+        if self.budget == 20 and not Path("died").exists():
+            KILL
+        return super().update(f, y, margin)
+"""
+"""A learner of one's own that kills its process, once KILL is replaced."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     code: int
@@ -48,9 +64,10 @@ class Ahpatron:
         So are the trials of a sweep, which the command leaves to a process that may die.
         """
         words = ["ahpatron", *map(str, arguments)]
-        encoding = environment.get("PYTHONIOENCODING", "utf-8")
-        out = _text_stream(encoding, "strict")
-        err = _text_stream(encoding, "backslashreplace")  # as Python has it
+        out, err = (
+            io.TextIOWrapper(io.BytesIO(), "utf-8", errors, newline="\n")
+            for errors in ("strict", "backslashreplace")  # as Python has it
+        )
         surroundings = {"COLUMNS": "80", **environment}  # whatever terminal pytest runs in
         with (
             _stdin(stdin) as source,
@@ -103,7 +120,10 @@ class Ahpatron:
         A shell starts what it runs in the background with SIGINT ignored, and that is inherited.
         """
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        usual: dict[str, Any] = {"cwd": self.folder, "text": True, "preexec_fn": _default_sigint}
+        usual: dict[str, Any] = {
+            **{"cwd": self.folder, "text": True},
+            "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        }
         command = [*COMMAND, *map(str, arguments)]
         return subprocess.Popen(command, **{**pipes, **usual, **options})
 
@@ -173,19 +193,11 @@ def workers(parent: int) -> set[str]:
     return found
 
 
-def _default_sigint() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def _run_here(
     function: Callable[[Any], Any], tasks: Sequence[Any], jobs: int, retries: int
 ) -> Iterator[tuple[int, Any]]:
     assert jobs == 1, "for several processes use Ahpatron.process"
     return enumerate(map(function, tasks))
-
-
-def _text_stream(encoding: str, errors: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(), encoding, errors, newline="\n")
 
 
 def _written(stream: io.TextIOWrapper) -> str:

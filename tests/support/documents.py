@@ -3,11 +3,9 @@
 A block of `sh` is a list of commands, one per line; the plain block after it is what they print,
 on standard error or output. A block of `python` is a program; `print(…)  # text` tells what is
 printed. `<!-- not run: REASON -->` before a block excuses it; `<!-- exit 65 -->` tells how its last
-command ends. All blocks of a page are run in
-one folder, in order, with the stand-ins of `furnish` for the reader's own files.
+command ends. All blocks of a page are run in one folder, in order, with the stand-ins of `furnish`
+for the reader's own files.
 """
-
-from __future__ import annotations
 
 import gzip
 import math

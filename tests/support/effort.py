@@ -5,8 +5,6 @@ elsewhere. "dev" tries the same examples every time: the default run has to say 
 code.
 """
 
-from __future__ import annotations
-
 import os
 
 from hypothesis import HealthCheck, settings

@@ -1,7 +1,5 @@
 """Models of small streams, and ways to change their files."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
@@ -14,14 +12,7 @@ import numpy as np
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Player
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.models import (
-    Header,
-    Model,
-    archive_of,
-    load_model,
-    model_of,
-    to_bytes,
-)
+from ahpatron_cli.models import Header, Model, archive_of, load_model, model_of, to_bytes
 from ahpatron_cli.runner import Run
 from support.streams import compress, make_stream
 
@@ -84,10 +75,7 @@ def batch(start: int, stop: int, classes: int = 2, sparse: bool = False) -> Batc
 def changed(content: bytes, change: Mapping[str, bytes | None], pack: int = 0) -> bytes:
     """The archive with entries replaced, added or (None) left out."""
     target = io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(content)) as old,
-        zipfile.ZipFile(target, "w", pack) as new,
-    ):
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(target, "w", pack) as new:
         entries = {name: old.read(name) for name in old.namelist()} | dict(change)
         for name, entry in entries.items():
             if entry is not None:

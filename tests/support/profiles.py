@@ -1,7 +1,5 @@
 """Profiles of texts and matrices, and the same numbers by brute force."""
 
-from __future__ import annotations
-
 import io
 import math
 from typing import Any

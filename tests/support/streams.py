@@ -1,7 +1,5 @@
 """Random streams for property tests: small, noisy, non-linear; and the matrices of expansions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A real terminal that the command runs in, and what it shows."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -1,7 +1,5 @@
 """`--config`: every key is checked, and what is unknown is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

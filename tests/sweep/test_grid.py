@@ -1,7 +1,5 @@
 """Grids: what the words after -g mean."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

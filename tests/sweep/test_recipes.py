@@ -1,7 +1,5 @@
 """The job array of docs/recipes; the other recipes need packages that are not installed here."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -18,16 +16,12 @@ def test_a_job_array(ahpatron: Ahpatron, rings: Path) -> None:
     command = ahpatron.folder / "ahpatron"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m ahpatron_cli "$@"\n')
     command.chmod(0o755)
+    path = {"PATH": f"{ahpatron.folder}:{os.environ['PATH']}"}
     for task in ("1", "2"):
         subprocess.run(
             ["bash", RECIPES / "slurm.sh", rings, *SMALL],
             cwd=ahpatron.folder,
-            env={
-                **os.environ,
-                "PATH": f"{ahpatron.folder}:{os.environ['PATH']}",
-                "SLURM_ARRAY_TASK_ID": task,
-                "SLURM_ARRAY_TASK_COUNT": "2",
-            },
+            env=os.environ | path | {"SLURM_ARRAY_TASK_ID": task, "SLURM_ARRAY_TASK_COUNT": "2"},
             capture_output=True,
             timeout=120,
             check=True,

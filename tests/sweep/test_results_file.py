@@ -1,7 +1,5 @@
 """The results file: durable, resumable, never wrong."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json
@@ -30,12 +28,6 @@ from ahpatron_cli.sweep.summary import METRICS, Criterion, summarise_trials
 from support.trials import stored_trial as trial
 
 FACTS = {"version": "1", "command": "ahpatron sweep"}
-
-
-@pytest.fixture
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of lines are written, and none of them has to outlive a power cut."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def filled(path: Path, count: int = 3) -> bytes:
@@ -102,8 +94,10 @@ def test_what_was_added_is_there_again(tmp_path: Path) -> None:
     assert ([header["version"] for header in found.headers], len(found.trials)) == (["1", "2"], 4)
 
 
-@pytest.mark.usefixtures("_no_waiting_for_the_disk")
-def test_truncated_anywhere_it_keeps_every_whole_line_and_goes_on(tmp_path: Path) -> None:
+def test_truncated_anywhere_it_keeps_every_whole_line_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # thousands of lines are written
     path = tmp_path / "r.jsonl"
     content = filled(path)
     ends = [place + 1 for place, byte in enumerate(content) if byte == 0x0A]

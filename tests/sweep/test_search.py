@@ -1,7 +1,5 @@
 """Search in stages: what is run follows from the results alone, and the best survive."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

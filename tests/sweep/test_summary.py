@@ -154,11 +154,6 @@ def test_equal_totals_are_ties_whatever_their_float_means_are() -> None:
     assert findings.ranks.pairs[0].p_value == 1
 
 
-def test_seconds_are_means() -> None:
-    runs = [make_trial("ahpatron", 0.1, number, seconds=number + 1.0) for number in range(2)]
-    assert found(*runs).winner.summary.seconds_mean == 1.5
-
-
 @pytest.mark.parametrize(
     ("shards", "part"),
     [

@@ -1,7 +1,5 @@
 """Trials: their identity, and what becomes of one that cannot be run."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

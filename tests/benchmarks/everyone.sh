@@ -5,8 +5,9 @@
 #
 # FOLDER holds NAME.svm.xz; RESULTS is a folder for two results files per data set: whole files for
 # learners with a budget, 20,000 rows for those without; or ROWS for all. These are the first ones;
-# of cod-rna, whose rows are sorted, some at random. Three orders; steps, λ, C and ε from small
-# grids, the best chosen in hindsight on these orders. The same command again plays what is missing.
+# of cod-rna, whose rows are sorted, some at random. Three permutations; steps, λ, C and ε from small
+# grids, the best chosen in hindsight on these permutations. The same command
+# again runs what is missing.
 set -euo pipefail
 folder=$1 results=$2 ahpatron=${3:-ahpatron} rows=${4:-}
 mkdir -p "$results"
@@ -16,7 +17,7 @@ budgeted=(ahpatron ahpatron+ arow forgetron rbp projectron projectron++ bogd bog
 sweep() { # OUT OPTIONS...
     "$ahpatron" sweep "${@:2}" --repeats 3 --out "$results/$1.jsonl" --quiet > /dev/null
 }
-play() { # NAME BUDGET SIGMA TOLERANCES: of krls; finer ones take hours on four of the files
+run() { # NAME BUDGET SIGMA TOLERANCES: of krls; finer ones take hours on four of the files
     local all="$folder/$1.svm.xz" some="$folder/$1.svm.xz"
     if [ "$1" = cod-rna ]; then
         some="$results/$1.svm"
@@ -33,11 +34,11 @@ play() { # NAME BUDGET SIGMA TOLERANCES: of krls; finer ones take hours on four 
     sweep "$1-unbudgeted" "$some" "${unbudgeted[@]/#/-l}" --sigma "$3" --limit "${rows:-20000}" \
         -g avp.epsilon=0.5,0.9 -g "krls.tolerance=$4" -g polk.tolerance=0.1,0.3
 }
-play phishing 400 1 0.01,0.1
-play susy 400 1 0.7
-play a9a 150 2 0.7
-play w8a 300 2 0.7
-play ijcnn1 600 1 0.01,0.1
-play cod-rna 600 1 0.7
+run phishing 400 1 0.01,0.1
+run susy 400 1 0.7
+run a9a 150 2 0.7
+run w8a 300 2 0.7
+run ijcnn1 600 1 0.01,0.1
+run cod-rna 600 1 0.7
 "$ahpatron" inspect "$results"/*.jsonl --matrix --format markdown
 "$ahpatron" inspect "$results"/*.jsonl --format markdown

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,17 +103,23 @@ def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
                 Spans(values.data, values.begins, np.where(stored, values.ends, values.begins))
             )
         elif isinstance(index, int):
-            parts.append(_written(values, partial(_feature, index)))
+            parts.append(_features(index, values))
         else:  # categories; index 0 stands for none
             parts.append(_written(index * values, lambda one: f" {one:.0f}:1" if one else ""))
     return Spans.joined([*parts, _written(np.zeros(rows), lambda _: "\n")])
 
 
-def _feature(index: int, value: float) -> str:
-    """A feature as LIBSVM text; empty if it is 0."""
-    from ahpatron_cli.data.labels import show as spelled
+def _features(index: int, values: Floats) -> Spans:
+    """A feature of each row as LIBSVM text; empty where it is 0."""
+    import numpy as np
 
-    return f" {index}:{spelled(value)}" if value else ""
+    from ahpatron_cli.data.csv_text import Spans
+    from ahpatron_cli.output.predictions import exact_texts
+
+    pairs = zip(values.tolist(), exact_texts(values), strict=True)
+    cells = [f" {index}:{text.removesuffix('.0')}" if value else "" for value, text in pairs]
+    ends = np.cumsum([0, *map(len, cells)])
+    return Spans("".join(cells).encode(), ends[:-1], ends[1:])
 
 
 def _written(values: Floats, write: Callable[[float], str]) -> Spans:

@@ -78,7 +78,7 @@ class PredictionWriter:
             "round": np.where(missing, "", rounds.astype(str)).tolist(),
             **self._keys(batch.lines, batch.ids, id_name),
             "label": np.where(missing, "", shown[true]).tolist(),
-            "score": _texts(scores),
+            "score": exact_texts(scores),
             "prediction": shown[guesses].tolist(),
             "mistake": np.where(missing, "", (guesses != true).astype(int).astype(str)).tolist(),
         }
@@ -103,22 +103,22 @@ class PredictionWriter:
         columns |= self._keys(batch.lines, batch.ids, id_name)
         columns["prediction"] = shown[chosen(scores)].tolist()
         if scores.ndim == 1:
-            columns["score"] = _texts(scores)
+            columns["score"] = exact_texts(scores)
         elif self._as_json:
             columns["scores"] = [msgspec.json.encode(row).decode() for row in scores.tolist()]
         else:
             columns |= {
-                f"score_{name}": _texts(own) for name, own in zip(names, scores.T, strict=True)
+                f"score_{name}": exact_texts(own) for name, own in zip(names, scores.T, strict=True)
             }
         if probabilities is not None:
             of_label = zip(names, probabilities.T, strict=True)
-            columns |= {f"probability_{name}": _texts(own) for name, own in of_label}
+            columns |= {f"probability_{name}": exact_texts(own) for name, own in of_label}
         self._write(columns, len(scores))
 
     def _keys(self, lines: Integers, ids: Any, id_name: str | None) -> dict[str, list[str]]:
         """The column that identifies rows: line numbers, or the id column of a table."""
         if ids is None:
-            return {"line": _texts(lines)}
+            return {"line": exact_texts(lines)}
         return {id_name or "id": [self._text(cell, is_id=True) for cell in ids.tolist()]}
 
     def _text(self, text: str, *, is_id: bool = False) -> str:
@@ -151,7 +151,7 @@ def chosen(scores: Floats) -> Integers:
     return (scores >= 0).astype(np.int64) if scores.ndim == 1 else predicted(scores)
 
 
-def _texts(values: Floats | Integers) -> list[str]:
+def exact_texts(values: Floats | Integers) -> list[str]:
     """Shortest exact text of each number, ten times as fast as `repr`."""
     return msgspec.json.encode(values.tolist()).decode()[1:-1].split(",")
 

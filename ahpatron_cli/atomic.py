@@ -90,8 +90,15 @@ def open_atomically(path: str | Path, mode: str = "w", *, trial: bool = False) -
                 temporary.replace(real)
                 sync_folder(real.parent)
     finally:
-        with suppress(OSError):  # it does not exist after a success
-            temporary.unlink()
+        try:
+            _remove(temporary)
+        finally:  # a signal may have interrupted the first attempt
+            _remove(temporary)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # it does not exist after a success
+        path.unlink()
 
 
 @contextmanager

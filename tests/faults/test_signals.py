@@ -66,7 +66,8 @@ def test_sweep(ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: in
         words = ("sweep", rings, *SWEEP, "--out", "r.jsonl")
         ended, too_early = interrupted(number, ahpatron, seed, *words)
         if not too_early:
-            assert "Traceback" not in ended.err, ended.err
+            # a worker that is being started when its parent is killed may print a traceback
+            assert number == signal.SIGKILL or "Traceback" not in ended.err, ended.err
             assert ended.code in (code, 0)
             assert ended.code == 0 or ended.out == ""
         if results.exists() and number != signal.SIGKILL:  # which may tear the last line

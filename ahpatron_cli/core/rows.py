@@ -114,16 +114,6 @@ def rows_of(rows: Rows, part: slice) -> Rows:
     return rows.slice(part.start, part.stop) if isinstance(rows, CsrRows) else rows[part]
 
 
-def joined_rows(first: Rows, second: Rows) -> Rows:
-    """Rows of `first`, then of `second`; sparse if either is; the narrower is padded with zeros."""
-    if isinstance(first, CsrRows) or isinstance(second, CsrRows):
-        return CsrRows.concatenate([compressed(first), compressed(second)])
-    out = np.zeros((len(first) + len(second), max(first.shape[1], second.shape[1])))
-    out[: len(first), : first.shape[1]] = first
-    out[len(first) :, : second.shape[1]] = second
-    return out
-
-
 def compressed(rows: Rows) -> CsrRows:
     """The rows as `CsrRows`, without zeros."""
     if isinstance(rows, CsrRows):

@@ -111,7 +111,10 @@ Values: TypeAlias = Floats | Texts
 
 
 class Cells(NamedTuple):
-    """Consecutive rows of a table: line number of each row, and columns by name."""
+    """Consecutive rows of a table: line number of each row, and columns by name.
+
+    Columns that are to be copied as text are `Spans`.
+    """
 
     lines: Integers
     columns: dict[str, Values]

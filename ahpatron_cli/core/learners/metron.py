@@ -403,7 +403,7 @@ class Metron(SecondOrderLearner):
     next_call = 1
     metric_changes = 0
     effective_features = 0.0
-    kept = (*SecondOrderLearner.kept, "next_call", "metric_changes", "effective_features")
+    kept = (*SecondOrderLearner.kept, "metric_changes", "effective_features")
     reports = ("restarts", "metric_changes", "effective_features")
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> MetricExpansion:

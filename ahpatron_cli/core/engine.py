@@ -355,7 +355,7 @@ class Player:
 
     @property
     def tally(self) -> Tally:
-        """Counts over all rounds so far (computed lazily, or after every 64 blocks)."""
+        """Counts over all rounds so far (computed lazily, or after every 256 blocks)."""
         self._count()
         return self._tally
 
@@ -366,21 +366,33 @@ class Player:
 
     def _count(self) -> None:
         """Count the rounds that are pending, and give them to the link for probabilities."""
-        self._check_complete()
+        self._check_intact()
         if not self._uncounted:
             return
         pending = self._uncounted
         scores = np.concatenate([one.scores for one in pending])
         labels = np.concatenate([one.block.labels for one in pending])
+        tally = copy.copy(self._tally)  # copies: counting may be interrupted
+        tally.count(scores, labels)
+        tally.updates += sum(one.updates for one in pending)
+        tally.margin_updates += sum(one.margin_updates for one in pending)
+        link = copy.copy(self._calibration)
+        link.add(scores, labels)
         self._complete = False
         self._uncounted = []
-        self._tally.count(scores, labels)
-        self._tally.updates += sum(one.updates for one in pending)
-        self._tally.margin_updates += sum(one.margin_updates for one in pending)
-        self._calibration.add(scores, labels)
+        self._tally = tally
+        self._calibration = link
         self._complete = True
 
-    def _check_complete(self) -> None:
+    @property
+    def is_intact(self) -> bool:
+        """False after an error inside a block that could not be undone: nothing is possible then.
+
+        Errors can be undone if the state of the learner can be saved.
+        """
+        return self._complete
+
+    def _check_intact(self) -> None:
         if not self._complete:
             message = "an error inside a block could not be undone: load an earlier state"
             raise StateError(message)
@@ -389,8 +401,10 @@ class Player:
     def calibration(self) -> Calibration:
         """Link from scores to probabilities, fitted to all rounds so far."""
         self._count()
-        self._calibration.fit()
-        return self._calibration
+        link = copy.copy(self._calibration)
+        link.fit()
+        self._calibration = link
+        return link
 
     # Learning -----------------------------------------------------------------------------------
 
@@ -413,7 +427,7 @@ class Player:
         """
         start = time.perf_counter()
         done = 0
-        self._check_complete()
+        self._check_intact()
         rows, labels, weights = self._checked(rows, labels, weights)
         scores = np.empty((len(labels), *self._shape))
         try:
@@ -534,7 +548,7 @@ class Player:
         -------
         array of shape (n,), or (n, k) with k classes
         """
-        self._check_complete()
+        self._check_intact()
         rows, fixed, done = rows_from(rows), (self._centre, self._sparse), 0
         scores = np.empty((len(rows), *self._shape))
         # no round changes f, so blocks may be larger: about 1 MB of kernel values

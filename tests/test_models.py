@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import struct
 import tracemalloc
@@ -15,7 +16,7 @@ import pytest
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
 from ahpatron_cli.core.rows import Rows, rows_of
-from ahpatron_cli.core.state import Stateful
+from ahpatron_cli.core.state import Stateful, StateReader
 from ahpatron_cli.data.npz import is_archive
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.models import load_model, to_bytes
@@ -102,6 +103,21 @@ def test_a_pass_that_is_cut_continues(tmp_path: Path, case: str, form: str) -> N
             np.testing.assert_allclose(np.concatenate(scores), wanted, **close)
             np.testing.assert_allclose(second.f.norm, whole.f.norm, **close)
             np.testing.assert_allclose(counts(second), counts(whole), **ROUNDING)
+
+
+@pytest.mark.parametrize("case", EVERY)
+def test_a_successor_has_all_that_its_constructor_set(case: str) -> None:
+    """An f that is created from its state, as if an update had replaced f, continues like f."""
+    labels = STREAM.y if EVERY[case].get("classes", 2) == 2 else class_labels(3)
+    whole, again = player(**EVERY[case]), player(**EVERY[case])
+    for one in (whole, again):
+        one.feed(STREAM.X[:192], labels[:192])
+    for loop in again.loops:
+        state = {"f": copy.deepcopy(loop.f.state_dict())}
+        context = {"kernel": again.kernel, "rng": loop.learner.rng}
+        loop.f = StateReader(state, context).value("f", kinds=(type(loop.f),))
+    expected = whole.feed(STREAM.X[192:], labels[192:])
+    np.testing.assert_array_equal(again.feed(STREAM.X[192:], labels[192:]), expected)
 
 
 # Hostile files ------------------------------------------------------------------------------------

@@ -109,9 +109,9 @@ class SecondOrder(SpanExpansion):
             self._prepare()
         d, squared = self.projection()
         if squared > tolerance:
-            self.grow(d, squared)
             self.alive[self.n + self.t] = True
             self.size += 1
+            self.grow(d, squared)
             count = self.C.count
             self._P[count] = dgemv(1.0, self.K.T, d, trans=1)
             self._sP[count] = self._P[count] / squared

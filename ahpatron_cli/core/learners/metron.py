@@ -319,6 +319,7 @@ class MetricExpansion(SecondOrder):
         if len(kept) < n:
             self.points.keep(kept)  # type: ignore[union-attr]  # there is an S
         self.size = len(kept)
+        self.spans = self._has_room()
         self.C = Symmetric(dpotri(root, lower=1, overwrite_c=1)[0])
         self.Q = Symmetric(dpotri(L1, lower=1)[0] if self.spans else None)
         self._joined, self.drift = 0, 0.0

@@ -14,7 +14,7 @@ from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.numerics import daxpy, ddot
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import Stateful
+from ahpatron_cli.core.state import Stateful, StateReader
 
 INVERTED = 1e-3
 """Singular values below this share of the largest are ignored, or w would grow at every fit."""
@@ -26,6 +26,11 @@ class Features(Stateful):
     """Base of feature maps z: called with a block of examples, returns z(x) of each."""
 
     size: int | None = None  # number of examples kept; None if the map needs none
+
+    @property
+    def length(self) -> int:
+        """Number of entries of z(x)."""
+        raise NotImplementedError
 
     def __call__(self, block: Points) -> Floats:
         """Feature vectors z(x), one row per example of the block."""
@@ -39,6 +44,10 @@ class LinearModel(Hypothesis):
 
     def __init__(self, features: Features, w: Floats) -> None:
         self.features, self.w = features, w
+
+    def check(self, state: StateReader) -> None:
+        if len(self.w) != self.features.length:
+            raise state.refusal("w", "is not as long as the feature vectors")
 
     @property
     def size(self) -> int | None:  # type: ignore[override]  # computed
@@ -88,6 +97,10 @@ class FourierFeatures(Features):
 
     def __init__(self, count: int, rng: np.random.Generator) -> None:
         self.count, self._seed = count, int(rng.integers(2**63))
+
+    @property
+    def length(self) -> int:
+        return 2 * self.count
 
     def __call__(self, block: Points) -> Floats:
         z, length = np.empty((block.size, 2 * self.count)), 1 / math.sqrt(self.count)
@@ -187,6 +200,10 @@ class KernelFeatures(Features):
     @property
     def size(self) -> int:  # type: ignore[override]  # computed
         return self.points.size
+
+    @property
+    def length(self) -> int:
+        return self.Z.shape[1]
 
     def __call__(self, block: Points) -> Floats:
         K = self.kernel.between(block, self.points.widened(block.width))

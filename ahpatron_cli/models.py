@@ -115,6 +115,8 @@ class Model:
     scaler: Scaler | None = None
     path: str = ""
     """Path of the model file."""
+    written: float = 0.0
+    """When the file was written, in seconds since 1970; 0 if the model is not from a file."""
     learner: str | None = None
     """`FILE.py:Class` of the learner, if it is defined in a file."""
 
@@ -237,6 +239,7 @@ def load_model(path: str, learner: str | None = None) -> Model:
         with npz.opened(path) as archive:
             header = _header(archive, path)
             arrays = _arrays(header, archive)
+            written = npz.time_written(archive)
         if checksum(header, arrays) != header.sha256:
             raise StateError("its checksum does not fit its content")
         _check_header(header)
@@ -249,7 +252,14 @@ def load_model(path: str, learner: str | None = None) -> Model:
             reader.part("state")
             scaler = _scaler(reader) if header.scale in LEARNED_SCALES else None
         _check_width(header, content["state"])
-        return Model(header, content["state"], scaler, path, learner)
+        return Model(
+            header=header,
+            state=content["state"],
+            scaler=scaler,
+            path=path,
+            written=written,
+            learner=learner,
+        )
     except OSError as error:
         problem = f"the model cannot be read: {error.strerror or error}"
         hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
@@ -388,6 +398,7 @@ class SavedRun:
     def __init__(
         self,
         say: Callable[[str], None],
+        warn: Callable[[str], None],
         *,
         save: str | None,
         resume: str | None,
@@ -395,10 +406,17 @@ class SavedRun:
         every: int,
         learner: str | None,
     ) -> None:
-        """`learner` is `FILE.py:Class` of the model's learner, if it is defined in a file."""
+        """`say` prints notes, `warn` warnings, also with --quiet.
+
+        `learner` is `FILE.py:Class` of the model's learner, if it is defined in a file.
+        """
         for path in filter(None, (save, checkpoint)):
             format_of_suffix(path, "npz", {".npz": "npz"})
-        self._say, self._save_to, self._checkpoint, self._every = say, save, checkpoint, every
+        self._say = say
+        self._warn = warn
+        self._save_to = save
+        self._checkpoint = checkpoint
+        self._every = every
         self.model = load_model(resume, learner) if resume else None
         self._restart: Model | None = None
         if checkpoint and Path(checkpoint).exists():
@@ -450,6 +468,8 @@ class SavedRun:
         batches = dataset.batches(order, 0 if self._restart else run.rounds)
         results = run_batches(self._left(batches, run), [run], [*observers, save_if_due])
         dataset.facts()  # raises an error for invalid data, before saving
+        if self._save_to:
+            self._warn_of_reset(run)
         if self.model and (remark := self.model.remark(dataset)):
             self._say(remark)
         for path in saved:
@@ -501,6 +521,16 @@ class SavedRun:
             schema=dataset.traits.schema,
         )
         write_atomically(path, to_bytes(model))
+
+    def _warn_of_reset(self, run: Run) -> None:
+        """Warn that the model has forgotten rows."""
+        reset = run.player.last_reset
+        if reset is None:
+            return
+        known = f"{run.rounds - reset:,} of {run.rounds:,} rows"
+        text = f"the saved model knows only the last {known}: it was reset in round {reset:,}"
+        never = "; with `-p alarm=inf` it never is"
+        self._warn(text + (never if "alarm" in run.player.learner.specs() else ""))
 
     def _greet(self, run: Run) -> None:
         rounds, mistakes = f"{run.rounds:,} rounds", f"{run.mistakes:,} mistakes"

@@ -124,7 +124,7 @@ def run(
         if checkpoint and permuted:
             raise usage("--checkpoint requires one pass in file order", "leave out --shuffle")
         files = {"save": save, "resume": resume, "checkpoint": checkpoint}
-        saved = SavedRun(stderr.note, **files, every=every, learner=specs[0].source)
+        saved = SavedRun(stderr.note, stderr.insist, **files, every=every, learner=specs[0].source)
     for warning in warnings:
         stderr.warn(warning)
 

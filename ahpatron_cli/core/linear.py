@@ -28,9 +28,9 @@ class Features(Stateful):
     size: int | None = None  # number of examples kept; None if the map needs none
 
     @property
-    def length(self) -> int:
-        """Number of entries of z(x)."""
-        raise NotImplementedError
+    def length(self) -> int | None:
+        """Number of entries of z(x), with which the length of w is compared; None: unknown."""
+        return None
 
     def __call__(self, block: Points) -> Floats:
         """Feature vectors z(x), one row per example of the block."""
@@ -46,7 +46,7 @@ class LinearModel(Hypothesis):
         self.features, self.w = features, w
 
     def check(self, state: StateReader) -> None:
-        if len(self.w) != self.features.length:
+        if self.features.length not in (None, len(self.w)):
             raise state.refusal("w", "is not as long as the feature vectors")
 
     @property
@@ -203,7 +203,7 @@ class KernelFeatures(Features):
 
     @property
     def length(self) -> int:
-        return self.Z.shape[1]
+        return int(self.Z.shape[1])
 
     def __call__(self, block: Points) -> Floats:
         K = self.kernel.between(block, self.points.widened(block.width))

@@ -96,6 +96,12 @@ def opened(path: str) -> Iterator[zipfile.ZipFile]:
         raise StateError("it has an offset before its first byte") from None
 
 
+def time_written(archive: zipfile.ZipFile) -> float:
+    """When the file of an opened archive was written, in seconds since 1970."""
+    assert archive.fp is not None
+    return os.fstat(archive.fp.fileno()).st_mtime
+
+
 def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int) -> None:
     """Refuse entries that are compressed, duplicated or larger than the file."""
     if len({info.filename for info in infos}) < len(infos) or len(infos) > MOST_ENTRIES:

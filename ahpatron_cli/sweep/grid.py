@@ -235,6 +235,11 @@ def single_setups(
 ) -> list[LearnerSpec]:
     """The single setting of each learner of `run`; see `typed_layer`."""
     learners, kernel = choose_learners(options["learner"] or ["ahpatron"]), options["kernel"]
+    if options["resume"]:  # the model has the parameters, also those without a default
+        return [
+            LearnerSpec(learner_name(one), {}, None, {}, one if is_path(one) else None)
+            for one in learners
+        ]
     layer = typed_layer(options, given, learners, one_of("kernel", kernel, KERNELS), warn)
     setups = []
     for learner in learners:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -42,6 +43,8 @@ BLAS = ThreadpoolController().select(user_api="blas")
 PIECE = 64 * BLOCK
 """Number of rows converted at a time, so that X may be a memory map larger than memory."""
 MOST_COLUMNS = 2**31 - 2
+DEFAULT_LEARNER = "metron"
+DEFAULT_KERNEL = "gaussian"
 NAMED = ("budget", "epsilon", "sigma", "horizon")
 NO_LABELS = "no_validation"
 """Value of `y` that tells scikit-learn's `validate_data` that there are no labels."""
@@ -57,16 +60,19 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    learner : str
+    learner : str or None
         Name as in `ahpatron learners`, or of a registered class of your own, or `FILE.py:Class`.
-    kernel : str
-        Name as in `ahpatron learners`.
+        None selects metron, which needs no kernel, no σ and no scaling; parameters that it does
+        not have are then refused, because they are meant for another learner.
+    kernel : str or None
+        Name as in `ahpatron learners`; None selects the Gaussian kernel.
     budget, epsilon, sigma, horizon : number or None
         Parameters of the learner or the kernel; None selects the default. A parameter that
         neither has is an error. `horizon` is the number of rounds, for learners whose defaults
         depend on it; `fit` sets it to the number of rows. `sigma="auto"` selects the best of five
         widths on the first 1,000 rows (with `partial_fit`, of the first call); see `sigma_`.
-        `kernel` and `sigma` have no effect on learners with a kernel of their own (metron).
+        On learners with a kernel of their own (`learner="metron"`), `kernel` and `sigma` have no
+        effect, with a warning.
     params : dict or None
         Other parameters of the learner and the kernel, by name.
     n_passes : int
@@ -109,9 +115,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        learner: str = "ahpatron",
+        learner: str | None = None,
         *,
-        kernel: str = "gaussian",
+        kernel: str | None = None,
         budget: int | None = None,
         epsilon: float | None = None,
         sigma: float | str | None = None,
@@ -312,13 +318,15 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if twice := given.keys() & others.keys():
             raise ValueError(f"{min(twice)} is given twice, by itself and in params")
         given.update(others)
-        if given.get("sigma") == "auto" and self.kernel in KERNELS:
+
+        def select_sigma(kernel: str) -> float:
             tried = slice(0, MOST_TRIED_ROWS)
-            found = auto_sigma(self._ready(_part(rows, tried)), encoded[tried], self.kernel)
+            found = auto_sigma(self._ready(_part(rows, tried)), encoded[tried], kernel)
             if isinstance(found, str):
                 raise ValueError(f"sigma='auto' cannot choose: {found}")
-            given["sigma"] = found
-        learner, kernel = configured(self.learner, self.kernel, given)
+            return found
+
+        learner, kernel = configured(self.learner, self.kernel, given, select_sigma)
         if isinstance(self.random_state, int | np.integer):
             self._seed = int(self.random_state)
         else:
@@ -459,8 +467,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         of = model.header
         params = of.params | (of.kernel_params if of.kernel else {})
         named: dict[str, Any] = {name: params.pop(name) for name in NAMED if name in params}
-        kernel, others = of.kernel or "gaussian", params or None
-        new = cls(learner or of.learner, kernel=kernel, params=others, **named)
+        new = cls(learner or of.learner, kernel=of.kernel, params=params or None, **named)
         new.random_state = new._seed = of.seed
         new.player_ = player
         new._preparation, new._known = model.prepared(Preparation())
@@ -537,24 +544,53 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
 
 def configured(
-    learner: str, kernel: str, given: Mapping[str, Value | None]
+    learner: str | None,
+    kernel: str | None,
+    given: Mapping[str, Value | None],
+    select_sigma: Callable[[str], float] | None = None,
 ) -> tuple[Learner, Kernel]:
-    """Create a learner and a kernel with the given parameters; None selects the default."""
-    if not isinstance(learner, str) or not (learner in REGISTRY or is_path(learner)):
-        raise ValueError(f"unknown learner {learner!r}: one of {', '.join(REGISTRY)}")
-    if kernel not in KERNELS:
-        raise ValueError(f"unknown kernel {kernel!r}: one of {', '.join(KERNELS)}")
-    kind = find_learner(learner)
-    of_learner, of_kernel = kind.specs(), KERNELS[kernel].specs()
+    """Create a learner and a kernel with the given parameters; None selects the default.
+
+    `select_sigma(kernel)` returns the width for `sigma="auto"`.
+    """
+    name = DEFAULT_LEARNER if learner is None else learner
+    if not isinstance(name, str) or not (name in REGISTRY or is_path(name)):
+        raise ValueError(f"unknown learner {name!r}: one of {', '.join(REGISTRY)}")
+    kernel_name = DEFAULT_KERNEL if kernel is None else kernel
+    if kernel_name not in KERNELS:
+        raise ValueError(f"unknown kernel {kernel_name!r}: one of {', '.join(KERNELS)}")
+    kind = find_learner(name)
+    known = {own: value for own, value in given.items() if value is not None}
+    foreign = [own for own in known if own not in kind.specs()]
+    if kernel is not None:
+        foreign.append("kernel")
+    if learner is None and foreign:
+        problem = f"{name}, the default learner, has no parameter {foreign[0]!r}"
+        hint = 'choose another learner, for example learner="ahpatron"'
+        raise ParameterError(f"{problem}: {hint}", foreign[0])
+    of_learner = kind.specs()
+    of_kernel = KERNELS[kernel_name].specs()
     if unknown := given.keys() - of_learner.keys() - of_kernel.keys():
         raise ValueError(
-            f"{kind.name} with the {kernel} kernel has no parameter {min(unknown)!r}: "
+            f"{kind.name} with the {kernel_name} kernel has no parameter {min(unknown)!r}: "
             f"one of {', '.join([*of_learner, *of_kernel])}"
         )
-    known = {name: value for name, value in given.items() if value is not None}
-    own, its = ({n: v for n, v in known.items() if n in specs} for specs in (of_learner, of_kernel))
-    source = learner if is_path(learner) else None
-    spec = LearnerSpec(kind.name, own, None if kind.own_kernel else kernel, its, source)
+    if kind.own_kernel is not None and foreign:
+        unused = " and ".join(sorted(foreign))
+        message = f"{kind.name} has a kernel of its own and does not use {unused}"
+        warnings.warn(message, UserWarning, stacklevel=4)  # at the call of fit or learn_one
+        of_kernel = {}
+    if "sigma" in of_kernel and known.get("sigma") == "auto":
+        if select_sigma is None:
+            raise ValueError("sigma='auto' needs rows to choose from: give a number")
+        known["sigma"] = select_sigma(kernel_name)
+    spec = LearnerSpec(
+        learner=kind.name,
+        learner_params={own: value for own, value in known.items() if own in of_learner},
+        kernel=None if kind.own_kernel else kernel_name,
+        kernel_params={own: value for own, value in known.items() if own in of_kernel},
+        source=name if is_path(name) else None,
+    )
     try:
         return spec.build()
     except ParameterError as error:

@@ -26,10 +26,11 @@ class KernelClassifier(base.Classifier):
 
     Parameters
     ----------
-    learner : str
+    learner : str or None
         Name as in `ahpatron learners`, or of a registered class of your own, or `FILE.py:Class`.
-    kernel : str
-        Name as in `ahpatron learners`.
+        None selects metron; parameters that it does not have are then refused.
+    kernel : str or None
+        Name as in `ahpatron learners`; None selects the Gaussian kernel.
     budget : int
         Largest number of support examples; None for learners without a budget.
     sigma : float or None
@@ -52,9 +53,9 @@ class KernelClassifier(base.Classifier):
 
     def __init__(
         self,
-        learner: str = "ahpatron",
+        learner: str | None = None,
         *,
-        kernel: str = "gaussian",
+        kernel: str | None = None,
         budget: int | None = 100,
         sigma: float | None = None,
         params: Mapping[str, Value] | None = None,

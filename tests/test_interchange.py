@@ -95,7 +95,7 @@ def test_the_columns_of_a_data_frame_are_those_of_a_table(ahpatron: Ahpatron, fr
 def test_labels_come_back(tmp_path: Path, labels: tuple[Any, ...]) -> None:
     X = IRIS.drop(columns="species").to_numpy()
     y = np.array(labels)[IRIS["species"].factorize()[0] % len(labels)]
-    model = OnlineKernelClassifier(budget=20, class_weight={labels[0]: 2.0}).fit(X, y)
+    model = OnlineKernelClassifier("ahpatron", budget=20, class_weight={labels[0]: 2.0}).fit(X, y)
     model.save(tmp_path / "m.npz")
     again = OnlineKernelClassifier.load(tmp_path / "m.npz")
     assert again.classes_.tolist() == model.classes_.tolist()

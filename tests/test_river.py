@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from river import checks
 
-from ahpatron_cli.core import REGISTRY, Gaussian, Player
+from ahpatron_cli.core import REGISTRY, Gaussian, ParameterError, Player
 from ahpatron_cli.river import KernelClassifier
 from ahpatron_cli.runner import generator_seed
 from support.streams import make_stream
@@ -63,7 +65,7 @@ def test_features_and_labels_may_appear_at_any_time() -> None:
 
 
 def test_weights_are_those_of_learners_with_costs() -> None:
-    heavy, light = KernelClassifier(budget=20), KernelClassifier(budget=20)
+    heavy, light = KernelClassifier("ahpatron", budget=20), KernelClassifier("ahpatron", budget=20)
     for x, y in zip(STREAM.X, STREAM.y, strict=True):
         row = dict(enumerate(x))
         heavy.learn_one(row, y, w=3.0)
@@ -71,3 +73,31 @@ def test_weights_are_those_of_learners_with_costs() -> None:
     assert heavy.predict_proba_one(row) != light.predict_proba_one(row)
     with pytest.raises(ValueError, match="weigh"):
         KernelClassifier("rbp").learn_one({"a": 1.0}, True, w=2.0)
+
+
+def test_the_default_learner_is_metron() -> None:
+    default, named = KernelClassifier(), KernelClassifier("metron")
+    for x, y in zip(STREAM.X, STREAM.y, strict=True):
+        row = dict(enumerate(x))
+        assert default.predict_proba_one(row) == named.predict_proba_one(row)
+        default.learn_one(row, y)
+        named.learn_one(row, y)
+
+
+@pytest.mark.parametrize(
+    "given", [{"sigma": 1.0}, {"kernel": "gaussian"}, {"params": {"epsilon": 0.5}}], ids=str
+)
+def test_without_a_learner_parameters_of_other_learners_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=r'metron.*learner="ahpatron"'):
+        KernelClassifier(**given).learn_one({"a": 1.0}, True)
+    KernelClassifier("ahpatron", **given).learn_one({"a": 1.0}, True)
+
+
+def test_an_explicit_metron_warns_of_a_kernel_that_it_does_not_use() -> None:
+    with pytest.warns(UserWarning, match="metron .* does not use sigma$"):
+        KernelClassifier("metron", sigma=2.0).learn_one({"a": 1.0}, True)
+
+
+def test_sigma_cannot_be_chosen_from_rows_that_are_not_there() -> None:
+    with pytest.raises(ValueError, match="give a number"):
+        KernelClassifier("arow", sigma="auto").learn_one({"a": 1.0}, True)  # type: ignore[arg-type]

@@ -22,19 +22,26 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from threadpoolctl import ThreadpoolController
 
 from ahpatron_cli.atomic import write_atomically
+from ahpatron_cli.class_labels import (
+    LabelCoding,
+    are_plain_numbers,
+    check_labels,
+    distinct_labels,
+    label_texts,
+    labels_from_texts,
+    type_name,
+)
 from ahpatron_cli.core import BLOCK, KERNELS, REGISTRY, Kernel, Learner, Player, find_learner
 from ahpatron_cli.core.errors import CoreError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, unit_rows
-from ahpatron_cli.core.tally import MAX_CLASSES
-from ahpatron_cli.data.csv_text import Cells, Texts, number
+from ahpatron_cli.data.csv_text import Cells, Texts
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH, Preparation, StreamState
 from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
-from ahpatron_cli.data.labels import show
 from ahpatron_cli.data.schema import Column, Schema
 from ahpatron_cli.errors import UserError
-from ahpatron_cli.models import load_model, model_of, to_bytes
+from ahpatron_cli.models import damaged, load_model, model_of, to_bytes
 from ahpatron_cli.output.predictions import chosen, label_names
 from ahpatron_cli.runner import LearnerSpec, generator_seed
 
@@ -160,10 +167,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         rows, labels, weights = self._examples(X, y, sample_weight, first=True)
         if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
-        known = _classes(labels)
-        weights = self._by_class(weights, labels, known)
-        encoded = _looked_up(labels, _codes(known))
-        self._begin(known, rows, encoded, y, horizon=len(labels) * self.n_passes)
+        coding = LabelCoding.of(distinct_labels(labels))
+        encoded = coding.encode(labels)
+        weights = self._by_class(weights, labels, encoded, coding)
+        self._begin(coding, rows, encoded, y, horizon=len(labels) * self.n_passes)
         scores: list[Floats] = []
         seen: list[Floats] = []
         for i in range(self.n_passes):
@@ -215,23 +222,27 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         if first and isinstance(self.class_weight, str):
             raise ValueError(f"class_weight={self.class_weight!r} is for `fit` only")
-        known = _classes(classes) if first else self.classes_
-        codes = _codes(known) if first else self._codes
-        if not first and classes is not None and {*np.asarray(classes).tolist()} != {*codes}:
-            raise ValueError(f"classes={classes!r} are not those of before, {known!r}")
-        encoded = _looked_up(labels, codes)
-        weights = self._by_class(weights, labels, known)
+        coding = LabelCoding.of(distinct_labels(classes)) if first else self._coding
+        if not first and classes is not None and not coding.has_classes(classes):
+            raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
+        encoded = coding.encode(labels)
+        weights = self._by_class(weights, labels, encoded, coding)
         if first:
-            self._begin(known, rows, encoded, y, horizon=None)
+            self._begin(coding, rows, encoded, y, horizon=None)
         self.online_scores_, self._labels = self._feed(rows, encoded, weights), encoded
         return self
 
-    def _by_class(self, weights: Any, labels: NDArray[Any], classes: NDArray[Any]) -> Any:
+    def _by_class(
+        self, weights: Any, labels: NDArray[Any], encoded: Floats, coding: LabelCoding
+    ) -> Any:
         """Sample weights times class weights, one per row; None if all are 1."""
         if self.class_weight is None:
             return weights
-        own = compute_class_weight(self.class_weight, classes=classes, y=labels)
-        by_row = _looked_up(labels, dict(zip(classes.tolist(), own, strict=True)))
+        if isinstance(self.class_weight, Mapping):
+            own = np.array(_weights_of(coding.classes, self.class_weight))
+        else:
+            own = compute_class_weight(self.class_weight, classes=coding.classes, y=labels)
+        by_row = own[coding.numbers(encoded)]
         return by_row if weights is None else by_row * weights
 
     def _forget(self) -> None:
@@ -248,9 +259,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             if labels.shape == (len(X),):
                 return X, labels, None
         rows, labels = self._rows(X, y, first)
-        kind = type_of_target(labels, input_name="y", raise_unknown=True)
-        if kind not in ("binary", "multiclass"):
-            raise ValueError(f"Unknown label type: {kind}. Labels must be those of classes.")
+        check_labels(labels, y)
+        if first:  # later, labels must be among the classes
+            kind = type_of_target(labels, input_name="y", raise_unknown=True)
+            if kind not in ("binary", "multiclass"):
+                raise ValueError(f"Unknown label type: {kind}. Labels must be those of classes.")
         if weights is None:
             return rows, labels, None
         checked = _check_sample_weight(weights, labels, dtype=np.float64, ensure_non_negative=True)
@@ -298,7 +311,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
 
     def _begin(
-        self, classes: NDArray[Any], rows: Rows, encoded: Floats, y: Any, horizon: int | None
+        self, coding: LabelCoding, rows: Rows, encoded: Floats, y: Any, horizon: int | None
     ) -> None:
         """Create the `Player` (learner, kernel, classes, seed) before the first row is learned."""
         self._preparation = Preparation()
@@ -308,9 +321,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             head = rows.slice(0, min(BLOCK, len(rows)))
             width = int(head.columns.max(initial=-1)) + 2
             dense = width <= DENSE_WIDTH and len(head.values) >= DENSE_SHARE * len(head) * width
-        codes = _codes(classes)
-        labels = map(float, codes if classes.dtype.kind in "iuf" else codes.values())
-        self._known = StreamState(tuple(labels), None, dense, self.n_features_in_ + 1)
+        self._known = StreamState(coding.stored, None, dense, self.n_features_in_ + 1)
         others = {} if self.params is None else self.params
         if not isinstance(others, Mapping):
             raise ValueError(f"params must be a dict of parameters, got {others!r}")
@@ -333,11 +344,16 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         seed = generator_seed(self._seed, 0, learner.name)
         try:
-            player = Player(learner, kernel, classes=len(codes), seed=seed, horizon=horizon)
+            player = Player(
+                learner, kernel, classes=len(coding.classes), seed=seed, horizon=horizon
+            )
         except ParameterError as error:
             hint = ": set horizon" if error.kind == "missing" else ""
             raise ValueError(f"{learner.name}: {error}{hint}") from None
-        self.player_, self._codes, self.classes_ = player, codes, classes
+        self.player_ = player
+        self.classes_ = coding.classes
+        self._coding = coding
+        self._label_type: str | None = type_name(coding.classes)
 
     def _ready(self, rows: Rows) -> Rows:
         """Rows of X in the engine's numbering: feature j is column j + 1, as in LIBSVM files."""
@@ -415,8 +431,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         known, costs = self._known, None
         if isinstance(self.class_weight, Mapping):
-            own = self.class_weight
-            costs = tuple(float(own.get(label, 1.0)) for label in self.classes_.tolist())
+            costs = _weights_of(self.classes_, self.class_weight)
         model = model_of(
             self.player_,
             known.scaler,
@@ -424,6 +439,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             labels=known.labels,
             positive=self._preparation.positive,
             costs=costs,
+            label_type=self._label_type,
             scale=self._preparation.scale,
             features=self.n_features_in_,
             dense=known.dense,
@@ -436,15 +452,14 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _schema(self) -> Schema | None:
         """Table schema of X, if its columns have names or its labels are not numbers; else None."""
-        names, classes = getattr(self, "feature_names_in_", None), self.classes_.tolist()
-        numeric = self.classes_.dtype.kind in "iuf"
-        if names is None and numeric:
+        names = getattr(self, "feature_names_in_", None)
+        if names is None and are_plain_numbers(self.classes_):
             return None
         names = [f"x{j}" for j in range(self.n_features_in_)] if names is None else names
         target = self._target_name
         target = target if isinstance(target, str) and target not in names else "label"
-        shown = map(show if numeric else str, classes)
-        numbers: dict[str, Any] = dict(zip(shown, self._known.labels, strict=True))
+        texts = label_texts(self.classes_)
+        numbers: dict[str, Any] = dict(zip(texts, self._known.labels, strict=True))
         columns = [Column(str(name), "number") for name in names]
         return Schema(columns, target, numbers, missing="refuse")
 
@@ -472,8 +487,14 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         new.player_ = player
         new._preparation, new._known = model.prepared(Preparation())
         new.n_features_in_ = of.width - (of.features < of.width)  # indices of files may start at 0
-        new.classes_ = _label_array(label_names(of.labels, of.schema))
-        new._codes = _codes(new.classes_)
+        try:
+            new.classes_ = labels_from_texts(label_names(of.labels, of.schema), of.label_type)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise ValueError(str(damaged(f"its labels: {error}", str(path)))) from None
+        new._label_type = of.label_type
+        by_text = of.label_type is None  # across the formats of tables, labels compare by text
+        others = (of.schema.positive if of.schema else of.positive) is not None
+        new._coding = LabelCoding.of(new.classes_, by_text=by_text, others=others)
         if of.costs is not None:
             new.class_weight = dict(zip(new.classes_.tolist(), of.costs, strict=True))
         if of.schema:
@@ -629,37 +650,16 @@ def _part(rows: Rows, part: slice | Integers) -> Rows:
     return rows.take(np.arange(len(rows))[part]) if isinstance(rows, CsrRows) else rows[part]
 
 
-def _classes(labels: Any) -> NDArray[Any]:
-    distinct = np.unique(labels)
-    if len(distinct) < 2:
-        raise ValueError(f"y has one class only, {distinct.tolist()[0]!r}: nothing to learn")
-    if len(distinct) > MAX_CLASSES:
-        raise ValueError(f"at most {MAX_CLASSES:,} classes are possible, got {len(distinct):,}")
-    return distinct
+def _weights_of(classes: NDArray[Any], by_label: Mapping[Any, float]) -> tuple[float, ...]:
+    """Weight of each class, 1 by default; a ValueError if a label may be misspelt.
 
-
-def _codes(classes: NDArray[Any]) -> dict[Any, float]:
-    """Code of each class for the engine: -1 and +1, or 0, 1, … if there are more than two."""
-    numbers = (-1.0, 1.0) if len(classes) == 2 else range(len(classes))
-    return dict(zip(classes.tolist(), numbers, strict=True))
-
-
-def _looked_up(labels: NDArray[Any], table: Mapping[Any, float]) -> Floats:
-    """Code of each label, looked up in `table`; a ValueError for a label that it does not have."""
-    try:
-        return np.fromiter(map(table.__getitem__, labels.tolist()), np.float64, len(labels))
-    except KeyError as error:
-        problem = f"y has labels that are not among the classes {[*table]!r}"
-        raise ValueError(f"{problem}: {error.args[0]!r}") from None
-
-
-def _label_array(names: list[str]) -> NDArray[Any]:
-    """Labels from their names in a model file, as numbers or booleans if all are, else as text."""
-    values = [number(name) for name in names]
-    if None not in values:
-        floats = np.array(values, dtype=np.float64)
-        return floats.astype(np.int64) if (floats % 1 == 0).all() else floats
-    return np.array([name == "True" for name in names] if {*names} == {"True", "False"} else names)
+    The rule of scikit-learn, whose `compute_class_weight` takes "3" for the number 3.
+    """
+    labels = classes.tolist()
+    unweighted = [label for label in labels if label not in by_label]
+    if unweighted and by_label.keys() - set(labels):
+        raise ValueError(f"The classes, {unweighted}, are not in class_weight")
+    return tuple(float(by_label.get(label, 1.0)) for label in labels)
 
 
 def _cells(column: Any) -> Floats | Texts:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -334,6 +335,50 @@ def test_classes_and_no_others() -> None:
     with pytest.raises(ValueError, match="labels that are not among the classes"):
         model.partial_fit(X[:1], ["perhaps"])
     assert model.partial_fit(X[1:2], Y[1:2], classes=["no", "yes"]).player_.tally.rounds == 2
+
+
+MIXED: list[tuple[Any, str]] = [
+    ([1, "a"] * 200, "y mixes labels of the types int, str"),
+    (np.array([1, "a"] * 200, dtype=object), "y mixes labels of the types int, str"),
+    (np.array(["a", None] * 200, dtype=object), "y mixes labels of the types NoneType, str"),
+    (np.array([1, 2] * 200, dtype=object), "Unknown label type: y is an array of objects"),
+    (np.array([True, None] * 200, dtype=object), "Unknown label type: y is an array of objects"),
+    (np.array([1.0, np.nan] * 200), "NaN"),
+    (np.array(["a", np.nan] * 200, dtype=object), "NaN"),
+]
+
+
+@pytest.mark.parametrize(("labels", "message"), MIXED, ids=range(len(MIXED)))
+def test_labels_that_are_no_classes_are_refused_with_a_sentence(labels: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        small("ahpatron").fit(X, labels)
+    fitted = small("ahpatron").fit(X, Y)
+    with pytest.raises(ValueError):
+        fitted.partial_fit(X, labels)
+    assert fitted.player_.tally.rounds == 400
+
+
+@pytest.mark.parametrize("classes", [[1, "a"], [1.0, np.nan], np.array(["a", None])], ids=str)
+def test_classes_that_are_no_labels_are_refused_with_a_sentence(classes: Any) -> None:
+    with pytest.raises(ValueError, match=r"mixes labels|NaN"):
+        small("ahpatron").partial_fit(X, Y, classes=classes)
+
+
+@pytest.mark.parametrize("make", [list, lambda y: pd.Series(y, index=range(400, 800)), np.str_])
+def test_labels_are_taken_by_position_from_lists_and_series(make: Any) -> None:
+    labels = [np.str_(label) for label in Y] if make is np.str_ else make(Y)
+    model = small("ahpatron").fit(X, labels)
+    assert model.classes_.tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(model.online_scores_, small("ahpatron").fit(X, Y).online_scores_)
+
+
+def test_weights_of_classes_whose_labels_are_digits_in_text() -> None:
+    digits = np.where(STREAM.y > 0, "7", "3")
+    named = small("ahpatron", class_weight={"yes": 5.0}).fit(X, Y)
+    model = small("ahpatron", class_weight={"7": 5.0}).fit(X, digits)
+    np.testing.assert_array_equal(model.online_scores_, named.online_scores_)
+    with pytest.raises(ValueError, match="are not in class_weight"):
+        small("ahpatron", class_weight={7: 5.0}).fit(X, digits)
 
 
 def test_several_classes_are_run_as_the_command_runs_them(ahpatron: Ahpatron) -> None:

@@ -152,6 +152,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Reset the estimator, then learn from these rows in the given order.
 
+        A call that is refused or interrupted leaves the estimator as it was.
+
         Parameters
         ----------
         X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
@@ -163,7 +165,12 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._forget()
+        with self._unchanged_if_it_fails():
+            self._forget()
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
         rows, labels, weights = self._examples(X, y, sample_weight, first=True)
         if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
@@ -179,8 +186,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 order = np.random.default_rng([self._seed, i]).permutation(len(labels))
             scores.append(self._feed(rows, encoded, weights, order))
             seen.append(encoded[order])
-        self.online_scores_, self._labels = np.concatenate(scores), np.concatenate(seen)
-        return self
+        self.online_scores_ = np.concatenate(scores)
+        self._labels = np.concatenate(seen)
 
     def partial_fit(
         self,
@@ -213,24 +220,49 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        first = not self.__sklearn_is_fitted__()
-        found: Any = X, np.asarray(y), sample_weight
-        if first or check_input:
-            found = self._examples(X, y, sample_weight, first)
-        rows, labels, weights = found
-        if first and classes is None:
+        if self.__sklearn_is_fitted__():
+            self._continue(X, y, classes, sample_weight, check_input)
+        else:
+            with self._unchanged_if_it_fails():
+                self._start(X, y, classes, sample_weight)
+        return self
+
+    def _start(
+        self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> None:
+        """The first call of `partial_fit`."""
+        rows, labels, weights = self._examples(X, y, sample_weight, first=True)
+        if classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        if first and isinstance(self.class_weight, str):
+        if isinstance(self.class_weight, str):
             raise ValueError(f"class_weight={self.class_weight!r} is for `fit` only")
-        coding = LabelCoding.of(distinct_labels(classes)) if first else self._coding
-        if not first and classes is not None and not coding.has_classes(classes):
+        coding = LabelCoding.of(distinct_labels(classes))
+        encoded = coding.encode(labels)
+        weights = self._by_class(weights, labels, encoded, coding)
+        self._begin(coding, rows, encoded, y, horizon=None)
+        self.online_scores_ = self._feed(rows, encoded, weights)
+        self._labels = encoded
+
+    def _continue(
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        check_input: bool,
+    ) -> None:
+        """A later call of `partial_fit`."""
+        found: Any = X, np.asarray(y), sample_weight
+        if check_input:
+            found = self._examples(X, y, sample_weight, first=False)
+        rows, labels, weights = found
+        coding = self._coding
+        if classes is not None and not coding.has_classes(classes):
             raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
         encoded = coding.encode(labels)
         weights = self._by_class(weights, labels, encoded, coding)
-        if first:
-            self._begin(coding, rows, encoded, y, horizon=None)
-        self.online_scores_, self._labels = self._feed(rows, encoded, weights), encoded
-        return self
+        self.online_scores_ = self._feed(rows, encoded, weights)
+        self._labels = encoded
 
     def _by_class(
         self, weights: Any, labels: NDArray[Any], encoded: Floats, coding: LabelCoding
@@ -244,6 +276,17 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             own = compute_class_weight(self.class_weight, classes=coding.classes, y=labels)
         by_row = own[coding.numbers(encoded)]
         return by_row if weights is None else by_row * weights
+
+    @contextmanager
+    def _unchanged_if_it_fails(self) -> Iterator[None]:
+        """Restore all attributes if the block fails. It must not change the player itself."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _forget(self) -> None:
         """Remove all fitted attributes, so that the estimator is unfitted."""

@@ -239,24 +239,37 @@ def test_a_grid_search_over_a_pipeline() -> None:
 # What is refused --------------------------------------------------------------------------------
 
 
-def test_a_fit_that_is_refused_leaves_an_estimator_that_is_not_fitted() -> None:
-    X, y = np.random.default_rng(0).normal(size=(100, 3)), np.arange(100) % 2
-    refusals: list[tuple[Any, Any]] = [
-        (X[:, :2], np.zeros(100)),  # one class
-        (np.full((100, 2), np.nan), y),
-        (np.eye(100, 2) * 1e300, y),  # learning fails
-    ]
-    for rows, labels in refusals:
-        model = OnlineKernelClassifier("ahpatron", budget=20).fit(X, y)
+UNUSABLE: list[tuple[Any, Any]] = [
+    (X[:, :2], np.zeros(400)),  # one class
+    (X[:, :2], np.arange(400) / 7),  # no classes
+    (np.full((400, 2), np.nan), Y),
+    (np.eye(400, 2) * 1e300, Y),  # learning fails
+    (X[:300], Y),
+]
+
+
+@pytest.mark.parametrize(("rows", "labels"), UNUSABLE, ids=range(len(UNUSABLE)))
+def test_a_fit_that_is_refused_leaves_the_estimator_as_it_was(rows: Any, labels: Any) -> None:
+    model = small("ahpatron").fit(X, Y)
+    scores, before = model.decision_function(X), {**vars(model)}
+    with pytest.raises(ValueError):
+        model.fit(rows, labels)
+    assert vars(model) == before
+    np.testing.assert_array_equal(model.decision_function(X), scores)
+    new = small("ahpatron")
+    for learn in (new.fit, lambda X, y: new.partial_fit(X, y, classes=["no", "yes"])):
         with pytest.raises(ValueError):
-            model.fit(rows, labels)
-        with pytest.raises(NotFittedError):
-            model.predict(X)
-    assert model.partial_fit(X, y, classes=[0, 1]).player_.tally.rounds == 100
+            learn(rows, labels)
+        assert vars(new) == vars(small("ahpatron"))
+    assert new.fit(X, Y).mistakes_ == model.mistakes_
+
+
+def test_rows_that_are_refused_leave_the_estimator_as_it_was() -> None:
+    model = small("ahpatron").fit(X, Y)
     scores = model.decision_function(X)
-    for rows in (X[:, :2], np.full((100, 3), np.nan)):
+    for rows in (X[:, :2], np.full((400, 3), np.nan)):
         with pytest.raises(ValueError):
-            model.partial_fit(rows, y)
+            model.partial_fit(rows, Y)
         np.testing.assert_array_equal(model.decision_function(X), scores)
 
 

@@ -22,10 +22,10 @@ STREAM = make_stream(seed=2, rounds=300, features=3)
 @pytest.mark.parametrize(
     ("learner", "sparse"),
     [
-        ("metron", False),  # the default
+        ("ahpatron", False),
         *(
             pytest.param(learner, learner == "ahpatron", marks=pytest.mark.slow)
-            for learner in ("ahpatron", "arow", "fogd", "nogd", "rbp")  # of every kind
+            for learner in ("ahpatron", "arow", "fogd", "metron", "nogd", "rbp")  # of every kind
         ),
     ],
 )

@@ -19,6 +19,12 @@ NUMBERS = "iuf"
 BOOLEANS = ("False", "True")
 
 
+def check_present(y: Any) -> None:
+    """Raise a ValueError if a Series lacks labels, with which scikit-learn cannot deal."""
+    if hasattr(y, "isna") and np.any(y.isna()):
+        raise ValueError("y contains NaN or NA: rows without a label cannot be learned")
+
+
 def check_labels(labels: NDArray[Any], given: Any) -> None:
     """Raise a ValueError if labels are of several types; `given` is what the user passed.
 
@@ -27,6 +33,8 @@ def check_labels(labels: NDArray[Any], given: Any) -> None:
     if not isinstance(given, list | tuple) and labels.dtype.kind != "O":
         return
     values = given if isinstance(given, list | tuple) else labels.tolist()
+    if any(value is None for value in values):
+        raise ValueError("y contains None: rows without a label cannot be learned")
     texts = [isinstance(value, str) for value in values]
     if any(texts) and not all(texts):
         types = sorted({type(value).__name__ for value in values})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +27,7 @@ from ahpatron_cli.class_labels import (
     LabelCoding,
     are_plain_numbers,
     check_labels,
+    check_present,
     distinct_labels,
     label_texts,
     labels_from_texts,
@@ -301,6 +303,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             labels = np.asarray(y)
             if labels.shape == (len(X),):
                 return X, labels, None
+        check_present(y)
         rows, labels = self._rows(X, y, first)
         check_labels(labels, y)
         if first:  # later, labels must be among the classes
@@ -309,6 +312,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"Unknown label type: {kind}. Labels must be those of classes.")
         if weights is None:
             return rows, labels, None
+        if not np.asarray(weights).any():
+            if first:
+                raise ValueError("Sample weights must contain at least one non-zero number.")
+            return _part(rows, slice(0)), labels[:0], None  # which is no fault of a stream
         checked = _check_sample_weight(weights, labels, dtype=np.float64, ensure_non_negative=True)
         kept = np.flatnonzero(checked)
         return _part(rows, kept), labels[kept], np.asarray(checked[kept])
@@ -417,7 +424,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """Learn from the rows in this order; return f(x) of each round before its update."""
         scores = []
         try:
-            for start in range(0, len(encoded), PIECE):
+            for start in range(0, max(len(encoded), 1), PIECE):
                 part: Any = slice(start, start + PIECE)
                 part = part if isinstance(order, slice) else order[part]
                 own = None if weights is None else weights[part]
@@ -702,7 +709,10 @@ def _weights_of(classes: NDArray[Any], by_label: Mapping[Any, float]) -> tuple[f
     unweighted = [label for label in labels if label not in by_label]
     if unweighted and by_label.keys() - set(labels):
         raise ValueError(f"The classes, {unweighted}, are not in class_weight")
-    return tuple(float(by_label.get(label, 1.0)) for label in labels)
+    weights = tuple(float(by_label.get(label, 1.0)) for label in labels)
+    if not all(0.0 < weight < math.inf for weight in weights):
+        raise ValueError(f"class_weight must have finite weights > 0, got {by_label!r}")
+    return weights
 
 
 def _cells(column: Any) -> Floats | Texts:

@@ -165,6 +165,24 @@ def test_balanced_classes_and_rows_of_weight_0() -> None:
     )
 
 
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
+def test_weights_of_classes_are_finite_and_positive(weight: float) -> None:
+    with pytest.raises(ValueError, match="class_weight must have finite weights > 0"):
+        small("ahpatron", class_weight={"no": weight}).fit(X, Y)
+
+
+@pytest.mark.parametrize("labels", [Y, STREAM.X[:, 0].round()])
+def test_a_piece_of_rows_of_weight_0_changes_nothing(labels: Any) -> None:
+    model = small("ahpatron").fit(X, labels)
+    scores = model.decision_function(X)
+    model.partial_fit(X[:50], labels[:50], sample_weight=np.zeros(50))
+    assert model.player_.tally.rounds == 400
+    assert len(model.online_scores_) == 0
+    np.testing.assert_array_equal(model.decision_function(X), scores)
+    with pytest.raises(ValueError, match="non-zero"):
+        small("ahpatron").fit(X, labels, np.zeros(400))
+
+
 def test_input_that_is_not_checked_gives_the_same_scores() -> None:
     checked, unchecked = (small("ahpatron").fit(X[:100], Y[:100]) for _ in range(2))
     for t in range(100, 160):
@@ -353,9 +371,13 @@ def test_classes_and_no_others() -> None:
 MIXED: list[tuple[Any, str]] = [
     ([1, "a"] * 200, "y mixes labels of the types int, str"),
     (np.array([1, "a"] * 200, dtype=object), "y mixes labels of the types int, str"),
-    (np.array(["a", None] * 200, dtype=object), "y mixes labels of the types NoneType, str"),
+    (np.array(["a", None] * 200, dtype=object), "y contains None"),
     (np.array([1, 2] * 200, dtype=object), "Unknown label type: y is an array of objects"),
-    (np.array([True, None] * 200, dtype=object), "Unknown label type: y is an array of objects"),
+    (np.array([True, None] * 200, dtype=object), "y contains None"),
+    (["a", None] * 200, "y contains None"),
+    (pd.Series(["a", pd.NA] * 200, dtype="string"), "y contains NaN or NA"),
+    (pd.Series([1, pd.NA] * 200, dtype="Int64"), "y contains NaN or NA"),
+    (pd.Series(["a", None] * 200), "y contains NaN or NA"),
     (np.array([1.0, np.nan] * 200), "NaN"),
     (np.array(["a", np.nan] * 200, dtype=object), "NaN"),
 ]
@@ -373,7 +395,7 @@ def test_labels_that_are_no_classes_are_refused_with_a_sentence(labels: Any, mes
 
 @pytest.mark.parametrize("classes", [[1, "a"], [1.0, np.nan], np.array(["a", None])], ids=str)
 def test_classes_that_are_no_labels_are_refused_with_a_sentence(classes: Any) -> None:
-    with pytest.raises(ValueError, match=r"mixes labels|NaN"):
+    with pytest.raises(ValueError, match=r"mixes labels|NaN|None"):
         small("ahpatron").partial_fit(X, Y, classes=classes)
 
 

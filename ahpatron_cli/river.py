@@ -11,7 +11,7 @@ from river import base
 
 from ahpatron_cli.core import CsrRows, Player
 from ahpatron_cli.core.parameters import Value
-from ahpatron_cli.core.rows import Floats, Rows
+from ahpatron_cli.core.rows import Rows
 from ahpatron_cli.estimator import configured
 from ahpatron_cli.runner import generator_seed
 
@@ -154,8 +154,8 @@ class KernelClassifier(base.Classifier):
         if names := x.keys() - known.keys():
             ordered = sorted(names, key=repr)  # independent of the order of the dict
             new = {name: len(known) + i for i, name in enumerate(ordered)}
-        numbers = [new[name] if name in new else known[name] for name in x]
         values = _numbers(x)
+        numbers = [new[name] if name in new else known[name] for name in x]
         width = len(known) + len(new)
         if not self.sparse:
             row = np.zeros((1, max(width, 1)))
@@ -163,17 +163,19 @@ class KernelClassifier(base.Classifier):
             return _Row(row, new)
         order = np.argsort(numbers)
         columns = np.array(numbers, dtype=np.int32)[order]
+        ordered_values = np.array(values, dtype=np.float64)[order]
         indptr = np.array([0, len(order)])
-        return _Row(CsrRows(indptr, columns, values[order], width=width), new)
+        return _Row(CsrRows(indptr, columns, ordered_values, width=width), new)
 
 
-def _numbers(x: Mapping[Any, Any]) -> Floats:
+def _numbers(x: Mapping[Any, Any]) -> list[Any]:
     """The values of an example; a ValueError that names the first one that is not a number."""
-    found = np.array(list(x.values()))
-    if found.dtype.kind in "fiub" and found.ndim == 1 and np.isfinite(found).all():
-        return found.astype(np.float64)
-    numbers = [_number(name, value) for name, value in x.items()]
-    return np.array(numbers, dtype=np.float64)
+    values = list(x.values())
+    try:
+        are_numbers = math.isfinite(sum(values))  # much faster than to look at each
+    except (TypeError, ValueError, OverflowError):
+        are_numbers = False
+    return values if are_numbers else [_number(name, value) for name, value in x.items()]
 
 
 def _number(name: Any, value: Any) -> float:
@@ -184,7 +186,7 @@ def _number(name: Any, value: Any) -> float:
         raise ValueError(f"feature {name!r} is text, {value!r}: {hint}")
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"feature {name!r} is not a finite number: {value!r}")

@@ -166,6 +166,7 @@ def test_new_features_count_in_a_prediction_as_they_do_in_learning(
         ({"u": 1.0, "z": None}, "class 9", 1.0, "feature 'z' has no value"),
         ({"z": float("nan")}, "class 9", 1.0, "feature 'z' is not a finite number"),
         ({"z": [1.0, 2.0]}, "class 9", 1.0, "feature 'z' is not a finite number"),
+        ({"z": 2**1024}, "class 9", 1.0, "feature 'z' is not a finite number"),
         ({"z": 1e300}, "class 9", 1.0, "overflows"),
         ({"z": 1.0}, "class 9", -1.0, "w must be a finite weight >= 0"),
         ({"z": 1.0}, "class 9", float("nan"), "w must be a finite weight >= 0"),

@@ -92,6 +92,8 @@ class Metric(Stateful):
     def check(self, state: StateReader) -> None:
         if (self.columns < 0).any() or (np.diff(self.columns) <= 0).any():
             raise state.refusal("columns", "must increase")
+        if (self.scale < 0).any():
+            raise state.refusal("scale", "must not be negative")
         self._note_shifted()
 
     def _note_shifted(self) -> None:
@@ -167,6 +169,7 @@ class Metric(Stateful):
 
     def _rescale(self, largest: Floats) -> None:
         """Decrease `scale` where needed so that values up to `largest` can be squared."""
+        largest = np.maximum(largest, np.abs(self.first))
         scale = np.minimum(self.scale, _inverse_size(largest))
         factors = scale / np.where(scale > 0.0, self.scale, 1.0)
         self.total *= factors

@@ -57,7 +57,7 @@ class Metric(Stateful):
         `z = (x - first)·scale` and of z².
     origin : array
         Subtracted from x before it is weighted, so that large offsets cost distances no digits:
-        the mean of the values that are not 0 if it exceeds 8 spreads, else 0.
+        the mean of the values that are not 0 if it exceeds 8 times the deviation, else 0.
     weights : array
         P, the factor of each feature; 0 for features that were 0 in all rows.
     fresh : float
@@ -226,27 +226,27 @@ class Metric(Stateful):
             found = _points(rows, np.clip(z, -FAR, FAR))
         return found
 
-    def _spreads(self, rounds: int) -> tuple[Floats, NDArray[np.bool_]]:
-        """Spread of each feature after `rounds` rounds, and which features vary; sets `origin`.
+    def _deviations(self, rounds: int) -> tuple[Floats, NDArray[np.bool_]]:
+        """Root of the spread of each feature, and which features vary; also sets `origin`.
 
-        The square of the spread is the variance divided by the share p of rows where the feature
+        The spread is the variance over all rows, divided by the share p of rows where the feature
         is not 0. With mean and variance of the values that are not 0, that is
         `variance + (1 - p)·mean²`, whose terms do not cancel. A feature that does not vary, up to
-        rounding, has its first value as its spread.
+        rounding, has the square of its first value as its spread.
         """
         filled = np.maximum(self.count, 1.0)
         shift = self.total / filled
         mean = self.first * self.scale + shift
         # the first value is one of them, so at most log10(count) digits cancel
         variance = np.maximum(self.square / filled - shift * shift, 0.0)
-        spread = np.sqrt(variance + (rounds - self.count) / rounds * mean**2)
-        on = spread > CANCELLED * np.abs(mean)
-        # (1 - p)·mean² <= spread², so a column with an origin is 0 in less than 1/64 of the rows
-        shifted = on & (np.abs(mean) > 8.0 * spread)
+        deviation = np.sqrt(variance + (rounds - self.count) / rounds * mean**2)
+        on = deviation > CANCELLED * np.abs(mean)
+        # (1 - p)·mean² <= spread, so a column with an origin is 0 in less than 1/64 of the rows
+        shifted = on & (np.abs(mean) > 8.0 * deviation)
         self.origin = np.divide(mean, self.scale, out=np.zeros(len(on)), where=shifted)
         self._note_shifted()
-        spread = np.divide(spread, self.scale, out=np.abs(self.first), where=on)
-        return np.maximum(spread, TINY), on
+        deviation = np.divide(deviation, self.scale, out=np.abs(self.first), where=on)
+        return np.maximum(deviation, TINY), on
 
     def change(self, rounds: int, gradients: Floats | None, classes: int) -> None:
         """Recompute the weights after `rounds` rounds.
@@ -254,13 +254,13 @@ class Metric(Stateful):
         `gradients` are the mean over S of the squared gradients of f in the current metric, summed
         over the classes; without them, all features are equally relevant.
         """
-        spread, on = self._spreads(rounds)
+        deviation, on = self._deviations(rounds)
         features = max(int(np.count_nonzero(on)), 1)
         base = 1.0 / features
         shares = np.full(len(on), base)
         if gradients is not None:
             sloping = on & (gradients > 0.0)
-            gradients = np.where(sloping, gradients * (self.weights * spread) ** 2, 0.0)
+            gradients = np.where(sloping, gradients * (self.weights * deviation) ** 2, 0.0)
             total = gradients.sum()
             if 0 < total < math.inf:
                 slow = 60.0 * features
@@ -270,7 +270,7 @@ class Metric(Stateful):
         self.relevance = np.where(on, shares, 0.0)
         # Σ_j var_j·P_j² before P is divided by its root; 0 if nothing varies
         norm = math.sqrt(float(self.relevance @ self.count) / rounds) or 1.0
-        weights = np.minimum(np.sqrt(shares) / spread / norm, HUGE)
+        weights = np.minimum(np.sqrt(shares) / deviation / norm, HUGE)
         self.weights = np.where(self.count > 0, weights, 0.0)
         self.fresh = math.sqrt(base) / norm
 

@@ -367,6 +367,7 @@ class MetricExpansion(SecondOrder):
 
     def check(self, state: StateReader) -> None:
         super().check(state)
+        self._counted = 0  # no block is open
         self.kernel = Matern(self.smooth > 0)
         self.examples = self.points
         if self.examples is not None:

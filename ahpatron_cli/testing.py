@@ -141,10 +141,10 @@ def sparse_is_dense(learner: Learner, stream: Stream, kernel: Kernel) -> None:
     """
     X = np.where(np.abs(stream.X) < 0.5, 0.0, stream.X)
     for rows in (X, _with_offset_and_gaps(X)):
-        dense = _run(learner, Stream(rows, stream.y), kernel)[1]
-        sparse = _run(learner, Stream(compressed(rows), stream.y), kernel)
+        dense = _run(learner, stream._replace(X=rows), kernel)[1]
+        sparse = _run(learner, stream._replace(X=compressed(rows)), kernel)
         _agree("runs on sparse rows as on dense ones", *sparse, dense)
-        stored = _run(learner, Stream(_storing_zeros(rows), stream.y), kernel)
+        stored = _run(learner, stream._replace(X=_storing_zeros(rows)), kernel)
         _agree("runs on sparse rows with stored zeros as on dense ones", *stored, dense)
 
 

@@ -214,8 +214,7 @@ class Dataset:
             return
         order = np.arange(len(self._rows.labels)) if order is None else order
         for start in range(0, len(order), CHUNK_ROWS):
-            part, whole = order[start : start + CHUNK_ROWS], self._rows
-            yield Batch(whole.stored.take(part), whole.labels[part], whole.lines[part])
+            yield self._rows.take(order[start : start + CHUNK_ROWS])
 
     def warm_up(self) -> tuple[Rows, Floats]:
         """The first labelled rows and their labels, from which σ is selected.
@@ -273,8 +272,8 @@ class Dataset:
     def _labelled(self, head: Batch) -> Batch:
         """Those of the first rows that have labels, with no more columns than they use."""
         numbers = np.flatnonzero(~np.isnan(head.labels))[: self.preparation.warm_up]
-        rows = _as_wide_as_needed(head.stored.take(numbers))
-        labelled = Batch(rows, head.labels[numbers], head.lines[numbers])
+        labelled = head.take(numbers)
+        labelled = replace(labelled, rows=_as_wide_as_needed(labelled.rows))
         self._check_width(labelled)
         return labelled
 

@@ -250,7 +250,8 @@ Out = Annotated[str | None, _output(
 SweepOut = Annotated[str | None, _output(
     "--out", metavar="FILE.jsonl",
     help="The results file. Repeating the command continues where it ended.")]
-Quiet = Annotated[bool, _output("-q", "--quiet", help="Only results and errors.")]
+Quiet = Annotated[bool, _output(
+    "-q", "--quiet", help="Only results, warnings and errors: no notes and no progress.")]
 Verbose = Annotated[int, _output("-v", "--verbose", help="Print more on stderr.", count=True)]
 PredictFormat = Annotated[str, _output(
     "--format", metavar="FORMAT", autocompletion=_words("csv", "jsonl"),

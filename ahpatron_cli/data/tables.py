@@ -151,6 +151,7 @@ class TableReader(Reader):
 
                 self._head = first_batches(source, batches, warm_up, labelled, on_wait)
                 schema, remarks, _ = infer(reader, options, self._head, text, {})
+            _check_labels(schema, options.labels, reader.path)
         own = [schema.id] if schema.id in reader.names else [None]
         self.schema: Schema = msgspec.structs.replace(schema, id=options.id or own[0])
         """The schema of the table."""
@@ -192,6 +193,15 @@ class TableReader(Reader):
             yield from _limited(batches, self._max_rows)
         if found := [f"{what} ({count:,})" for what, count in self.odd.items() if count]:
             self.traits.remarks += (f"not seen in training, taken as no value: {listed(found)}",)
+
+
+def _check_labels(schema: Schema, named: Collection[str], path: str) -> None:
+    """Refuse a table with a label that --labels does not name, if that is given."""
+    known = {label_name(name) for name in named}
+    strange = [name for name in schema.labels if name not in known]
+    if named and strange:
+        hint = f"--labels names {listed(named)}"
+        raise bad_data(f"an unexpected label: {strange[0]}", path, hint=hint)
 
 
 def is_table(source: Source, options: TableOptions) -> bool:

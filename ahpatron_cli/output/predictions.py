@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -50,6 +51,11 @@ class PredictionWriter:
         """`continued` means that the output already has a header."""
         self._output, self._as_json, self._begun = output, format == "jsonl", continued
         self.to_stdout = output is sys.stdout
+
+    def abandon(self) -> None:
+        """Write no more rows: the reader has closed the pipe."""
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), self._output.fileno())  # what is buffered is lost, too
 
     def write_rounds(
         self,

@@ -316,7 +316,7 @@ def preparation(options: Mapping[str, Any]) -> Preparation:
         category=tuple(options["category"] or ()),
         missing=options["missing"],
         positive=str(positive) if is_table and positive is not None else None,
-        labels=tuple(labels.split(",")) if labels else (),
+        labels=_names_of_labels(labels) if is_table and labels is not None else (),
     )
     plain = ("limit", "max_features", "warm_up", "allow_new_features")
     return Preparation(
@@ -327,6 +327,14 @@ def preparation(options: Mapping[str, Any]) -> Preparation:
         layout=one_of("layout", options["layout"], LAYOUTS),
         table=table,
     )
+
+
+def _names_of_labels(text: str) -> tuple[str, ...]:
+    """Parse the value of --labels for a table: at least two names."""
+    names = tuple(text.split(","))
+    if len({*names} - {""}) < max(len(names), 2):
+        raise usage(f"--labels takes different labels, at least two, got {text!r}")
+    return names
 
 
 def _parse_labels(text: str) -> tuple[float, ...]:

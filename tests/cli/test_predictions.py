@@ -1,6 +1,8 @@
 """The rows that `run --predictions` and `predict` write: ids, labels, and CSV that is safe."""
 
 import json
+from contextlib import suppress
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -86,3 +88,63 @@ def test_a_line_break_in_an_id_does_not_move_a_checkpoint(ahpatron: Ahpatron) ->
     ahpatron.succeed(*words)
     assert ahpatron.read("p.csv") == whole
     assert len(ahpatron.table("p.csv")) == 400
+
+
+def without_a_reader(ahpatron: Ahpatron, lines: list[str], *options: object) -> tuple[int, str]:
+    """Send rows, read the answers to the first hundred, close the pipe; exit code and messages."""
+    with ahpatron.start("run", "-", "--sigma", 0.1, "--predictions", "-", *options) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write("".join(lines[:100]))
+        process.stdin.flush()
+        for _ in range(101):
+            process.stdout.readline()
+        process.stdout.close()
+        with suppress(BrokenPipeError):  # it does not read on
+            process.stdin.write("".join(lines[100:200]))
+            process.stdin.close()
+        said = process.stderr.read()
+        return process.wait(timeout=60), said
+
+
+@pytest.mark.parametrize("option", ["--save", "--checkpoint"])
+def test_a_reader_that_goes_away_loses_nothing_that_was_learned(
+    ahpatron: Ahpatron, rings: Path, option: str
+) -> None:
+    lines = rings.read_text().splitlines(keepends=True)[:400]
+    code, said = without_a_reader(ahpatron, lines, option, "h.npz")
+    assert code == 141
+    assert "the reader of the predictions closed the pipe" in said
+    learned = ahpatron.json("inspect", "h.npz")["rounds"]
+    assert 100 < learned <= 200
+    ahpatron.write("rest.svm", "".join(lines[learned:]))
+    ahpatron.write("whole.svm", "".join(lines))
+    resumed = ahpatron.run("rest.svm", "--resume", "h.npz")
+    whole = ahpatron.run("whole.svm", "--sigma", 0.1)
+    assert (resumed["rounds"], resumed["mistakes"]) == (400, whole["mistakes"])
+
+
+def test_a_reader_that_goes_away_loses_no_other_output(ahpatron: Ahpatron, rings: Path) -> None:
+    lines = rings.read_text().splitlines(keepends=True)
+    code, _ = without_a_reader(ahpatron, lines, "--out", "r.json", "--curve", "c.csv")
+    assert code == 141
+    (record,) = json.loads(ahpatron.read("r.json"))["runs"]
+    assert record["ended_by"] == "SIGPIPE"
+    assert int(ahpatron.table("c.csv")[-1]["round"]) == record["rounds"]
+
+
+def test_a_reader_that_goes_away_is_no_error_if_nothing_is_kept(
+    ahpatron: Ahpatron, rings: Path
+) -> None:
+    lines = rings.read_text().splitlines(keepends=True)
+    assert without_a_reader(ahpatron, lines) == (0, "")
+    assert ahpatron.files() == set()
+
+
+def test_a_permuted_pass_is_finished_without_its_reader(ahpatron: Ahpatron, rings: Path) -> None:
+    """Its rows are in memory: the model is that of the whole pass."""
+    words = f"ahpatron run {rings} --shuffle --predictions - --save m.npz"
+    done = ahpatron.shell(f"{words} | head -1; echo ${{PIPESTATUS[0]}}")
+    assert done.out.splitlines()[1] == "141"
+    assert ahpatron.json("inspect", "m.npz")["rounds"] == 2000

@@ -19,7 +19,7 @@ def drawn(labels: Sequence[str], rows: int = ROWS, seed: int = 0) -> list[tuple[
     The last of two labels is the rarer one.
     """
     draw = random.Random(seed)
-    weights = [3, 2] if len(labels) == 2 else None
+    weights = [3, 1] if len(labels) == 2 else None
     found = []
     for label in draw.choices(labels, weights, k=rows):
         shift = 2 * labels.index(label)

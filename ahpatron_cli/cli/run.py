@@ -16,7 +16,9 @@ from ahpatron_cli.signals import deferred, raise_on_signals
 if TYPE_CHECKING:
     from ahpatron_cli.cli.session import Session
     from ahpatron_cli.cli.stderr import Stderr
+    from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.records import Report
+    from ahpatron_cli.runner import LearnerSpec
 
 OF_THE_MODEL = frozenset(
     {
@@ -38,7 +40,7 @@ OF_THE_CALL = frozenset(
 """Options that may be different each time; the rows of DATA are compared with a checkpoint."""
 _REQUIRED = {"every": "checkpoint", "allow_new_features": "resume"}
 _EXCLUSIVE = (
-    *(("labels", "positive"), ("certify", "cost"), ("theorem", "cost")),
+    *(("labels", "positive"), ("certify", "cost"), ("theorem", "cost"), ("quiet", "verbose")),
     *(("certify", "resume"), ("certify", "checkpoint")),
     *(("checkpoint", "resume"), ("checkpoint", "curve")),
 )
@@ -105,8 +107,8 @@ def run(
     given = options.given_by_user(context)
     _check_combinations(given, learner or [], resume, shuffle)
 
-    warnings: list[str] = []
-    specs = grid.single_setups(context.params, given, warnings.append)
+    notes: list[str] = []
+    specs = grid.single_setups(context.params, given, notes.append)
     if theorem:
         from ahpatron_cli.certify import meet
 
@@ -120,7 +122,7 @@ def run(
         certify=certify,
         jobs=jobs,
     )
-    preparation = grid.preparation(context.params)
+    preparation = grid.preparation(context.params, given)
     paths = _data(data, demo=demo, certify=certify)
     output = RunOutput(format, out, curve, predictions)
 
@@ -147,8 +149,12 @@ def run(
             learner=specs[0].source,
             options=_deciding(context.params),
         )
-    for warning in warnings:
-        stderr.warn(warning)
+    if jobs > 1 and (predictions or not run_options.in_memory or len(specs) * repeats == 1):
+        notes.append("--jobs has no effect: there is only one pass, or its rows are written")
+    if "warm_up" in given and not _warms_up(paths, specs, preparation):
+        notes.append("--warm-up has no effect without --scale minmax or standard, or --sigma auto")
+    for note in notes:
+        stderr.note(note)
 
     reports: list[Report] = []
     with ExitStack() as opened:
@@ -178,6 +184,18 @@ def run(
             output.export(reports, session.curves)
     output.show(reports, stderr)
     return _exit_code(session, reports[-1], stderr)
+
+
+def _warms_up(paths: "list[str]", specs: "list[LearnerSpec]", preparation: "Preparation") -> bool:
+    """Whether anything is computed from the first rows before the first round."""
+    from ahpatron_cli.data.scaling import LEARNED_SCALES
+
+    is_table = preparation.table.label is not None
+    return (
+        preparation.scale in LEARNED_SCALES
+        or any(spec.auto_sigma for spec in specs)
+        or (is_table and not all(Path(path).is_file() for path in paths))  # its schema
+    )
 
 
 def _exit_code(session: "Session", last: "Report", stderr: "Stderr") -> ExitCode:

@@ -33,7 +33,7 @@ from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import Source, changed, open_source
-from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
+from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
 from ahpatron_cli.errors import bad_data, usage
 from ahpatron_cli.signals import StreamEnded, watch
 
@@ -446,8 +446,20 @@ def _reader(
         problem = "this is a table, and the model was trained on LIBSVM text"
         hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
         raise bad_data(problem, source.name, hint=hint)
-    rules = limit, may_lack_labels, preparation.warm_up, on_wait
-    return TableReader(source, preparation.table, schema, *rules)
+    if preparation.allow_new_features:
+        problem = "--allow-new-features is for LIBSVM text: the model has the columns of its table"
+        raise usage(problem, "other columns are ignored")
+    reader = TableReader(
+        source,
+        preparation.table,
+        schema,
+        max_rows=limit,
+        may_lack_labels=may_lack_labels,
+        warm_up=preparation.warm_up,
+        on_wait=on_wait,
+    )
+    check_features(reader.schema, preparation.max_features, source.name)
+    return reader
 
 
 def content_hash(path: str) -> str | None:

@@ -105,7 +105,7 @@ def test_probabilities(ahpatron: Ahpatron, classes: int, format: str) -> None:
     names = ["n o", "yes", "zero"][:classes]
     rows = [(names[i % classes], i % classes + i * i % 7 / 9) for i in range(300)]
     ahpatron.write("t.csv", "y,x\n" + "".join(f"{y},{x}\n" for y, x in rows))
-    options = ("--label", "y", "--sigma", 0.3, "--save", "m.npz")
+    options = ("--label", "y", "-l", "ahpatron", "--sigma", 0.3, "--save", "m.npz")
     ahpatron.succeed("run", "t.csv", *options, *(["--positive", "yes"] if classes == 2 else []))
     out = ahpatron.succeed("predict", "m.npz", "t.csv", "--probability", "--format", format).out
     found = read(out)

@@ -130,6 +130,7 @@ REFUSED = [
     (2, "already", "convert d.svm"),
     (2, "--format", "predict d.npz d.svm --out s.csv --format jsonl"),
     (2, "--jobs", "sweep d.svm --out new.jsonl --scheduler tcp://localhost:1 --jobs 2"),
+    (2, "--bibtex", "learners arow --bibtex --json"),
     (2, "--quiet", "run d.svm -q -v"),
     (2, "--quiet", "sweep d.svm -q -v --out new.jsonl"),
 ]

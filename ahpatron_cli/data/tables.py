@@ -179,6 +179,7 @@ class TableReader(Reader):
 
                 self._head = first_batches(source, batches, warm_up, labelled, on_wait)
                 schema, remarks, _ = infer(reader, options, self._head, text, {})
+                schema = _with_both_labels(schema)
             _check_labels(schema, options.labels, reader.path)
         own = [schema.id] if schema.id in reader.names else [None]
         self.schema: Schema = msgspec.structs.replace(schema, id=options.id or own[0])
@@ -221,6 +222,14 @@ class TableReader(Reader):
             yield from _limited(batches, self._max_rows)
         if found := [f"{what} ({count:,})" for what, count in self.odd.items() if count]:
             self.traits.remarks += (f"not seen in training, taken as no value: {listed(found)}",)
+
+
+def _with_both_labels(schema: Schema) -> Schema:
+    """The schema of a pipe, with 1 if all first rows have the other label of a plain pair."""
+    codes = (*schema.labels.values(),)
+    if schema.positive is None and any(codes == (negative,) for negative, _ in PLAIN_PAIRS):
+        return msgspec.structs.replace(schema, labels={**schema.labels, "1": 1.0})
+    return schema
 
 
 def _check_labels(schema: Schema, named: Collection[str], path: str) -> None:

@@ -182,6 +182,27 @@ def test_a_class_that_comes_late_in_a_pipe_must_be_named(ahpatron: Ahpatron, nam
         assert [sum(row) for row in run["confusion"]] == [30, 30, 30]
     else:
         assert "'c' is unknown" in err
+        assert "--labels" in err
+
+
+@pytest.mark.parametrize("kind", ["-1/+1", "0/1"])
+def test_the_rare_label_of_a_table_may_come_late_in_a_pipe(ahpatron: Ahpatron, kind: str) -> None:
+    """As in LIBSVM text: the first 50 rows, of which the schema is made, have the other label."""
+    frequent, rare = EVERY[kind]
+    words = ("run", "-", "--label", "y", "--warm-up", 50, "--out", "r.json", "--save", "m.npz")
+    with ahpatron.start(*words, "--cost", f"{rare}=5", "--predictions", "-") as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write("y,x\n" + "".join(f"{frequent},{i % 2}\n" for i in range(60)))
+        process.stdin.flush()
+        for _ in range(61):
+            process.stdout.readline()
+        out, err = process.communicate(f"{rare},7\n" * 20, timeout=60)
+    assert process.returncode == 0, err
+    assert out.splitlines()[-1].split(",")[-2] == rare
+    document = json.loads(ahpatron.read("r.json"))
+    assert document["data"]["labels"] == [int(frequent), int(rare)]
+    assert document["runs"][0]["costs"] == [1, 5]
 
 
 @pytest.mark.parametrize("path", ["t.csv", "-"])

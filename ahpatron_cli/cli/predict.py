@@ -87,7 +87,7 @@ def predict(
         rows, loss, ranking = 0, 0.0, Ranking() if metrics else None
 
         def figures(asked: bool) -> None:
-            (stderr.show if asked else stderr.detail)(f"{rows:,} rows")
+            (stderr.answer if asked else stderr.detail)(f"{rows:,} rows")
 
         with (
             watch.ending_stream(figures),

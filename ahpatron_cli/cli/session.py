@@ -305,6 +305,6 @@ class Session:
 
     def _print_figures(self, asked: bool) -> None:
         """Print the latest counts: on SIGUSR1 (`asked`), or with -v once a minute."""
-        show: Callable[[str], None] = self.stderr.show if asked else self.stderr.detail
+        show: Callable[[str], None] = self.stderr.answer if asked else self.stderr.detail
         for _, text in self._figures.values() or [(0, "no rows so far")]:
             show(f"{now()} {text}")

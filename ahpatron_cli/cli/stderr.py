@@ -56,6 +56,10 @@ class Stderr:
         if not self._quiet:
             self._print(text.rstrip("\n"))
 
+    def answer(self, text: str) -> None:
+        """Print what the user has asked for by a signal, even with --quiet."""
+        self._print(literal(text))
+
     def detail(self, text: str) -> None:
         """Print a detail, only with -v."""
         if self._verbose:

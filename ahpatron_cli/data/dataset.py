@@ -87,14 +87,14 @@ class StreamState:
 
 
 class Trail:
-    """Number of rounds so far and a checksum of their rows; rows without a label are skipped."""
+    """Number of rows so far, with and without a label, and their checksum."""
 
     def __init__(self) -> None:
         self.rounds = 0
         self._sums = [0, 0, 0, 0]
 
     def add(self, batch: Batch) -> None:
-        """Add labelled rows to the checksum; independent of how they are split into batches."""
+        """Add rows to the checksum; independent of how they are split into batches."""
         rows = batch.stored  # sparse: a file that grew may have more columns
         parts = batch.labels, np.diff(rows.indptr), rows.columns, rows.values
         for number, part in enumerate(parts):

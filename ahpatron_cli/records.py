@@ -95,7 +95,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     updates: Count
     halvings: Count | None = None
     zeta: float | None
-    """ζ of Theorem 5; null for learners without halvings, like `halvings`."""
+    """ζ of Theorem 6; null for learners without halvings, like `halvings`."""
     support_size: Count | None
     """|S|; with one learner per class the largest, and updates, halvings and restarts are sums."""
     norm: float | None

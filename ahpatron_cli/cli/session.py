@@ -188,7 +188,9 @@ class Session:
         if options.certify:
             from ahpatron_cli.certify import certified
 
-            certificates = certified(dataset, summary, specs, results, options.seed)
+            certificates = certified(
+                dataset, summary, specs, results, seed=options.seed, asked=options.theorem
+            )
         more = {"unlabelled": summary.unlabelled, "ended_by": self.ended_by}
         counts = summary.rounds, summary.features, summary.labels, summary.sha256
         schema = dataset.traits.schema

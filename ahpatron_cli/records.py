@@ -39,6 +39,8 @@ class DataRecord(Struct, frozen=True):
     labels: tuple[Number | None, ...]
     """The labels encoded as -1 (None: all others) and +1; or those of three or more classes."""
     sha256: str | None
+    label_names: tuple[str, ...] | None = None
+    """Names of `labels` in a table, in the same order; None for data whose labels are numbers."""
 
 
 class ThisFile(Struct, frozen=True):
@@ -203,8 +205,6 @@ class Report:
     """Whether repeats are random permutations (else file order)."""
     certified: Sequence[Certificate | tuple[str, ...]] | None = None
     """Certificate of each run, or the reasons why it has none; only with `--certify`."""
-    label_names: Sequence[str] = ()
-    """Names of the labels of a table, in the order of `data.labels`."""
 
     def by_learner(self) -> list[list[RunRecord]]:
         """Runs grouped by learner and parameters, in order of first appearance."""

@@ -196,12 +196,15 @@ class Session:
         schema = dataset.traits.schema
         return Report(
             version=__version__,
-            data=DataRecord(dataset.name, *counts),
+            data=DataRecord(
+                dataset.name,
+                *counts,
+                label_names=tuple(label_names(summary.labels, schema)) if schema else None,
+            ),
             runs=[structs.replace(result.record, **more) for result in results],
             load_seconds=loaded,
             shuffled=options.shuffle,
             certified=certificates,
-            label_names=label_names(summary.labels, schema) if schema else (),
         )
 
     def _note_waiting(self, rows: int) -> None:

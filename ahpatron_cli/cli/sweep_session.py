@@ -15,7 +15,7 @@ from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write
 from ahpatron_cli.output.render import Terminal
-from ahpatron_cli.records import grouped, setting_key
+from ahpatron_cli.records import grouped
 from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.sweep.plan import SHORT_ROUNDS, Search, estimated_seconds, learner_and_data
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile
@@ -196,10 +196,49 @@ def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: 
             f"{len(summary.failed):,} of {counted(total, 'trial')} failed; the first, "
             f"{trial.learner} on {trial.data.path}: {trial.error}"
         )
-    best = {setting_key(setting) for data in summary.datasets for setting in data.best}
-    runs = (one.run for one in outcomes if one.run and setting_key(one) in best)
+    best = {setting.key for data in summary.datasets for setting in data.best}
+    runs = (one.run for one in outcomes if one.run and one.key in best)
     for warning in near_tie_warning(runs):
         stderr.warn(warning)
+
+
+def warn_of_unequal_trials(summary: SweepSummary, stderr: Stderr) -> None:
+    """Warn, even with --quiet, of settings without all permutations and of several editions.
+
+    Some formats have no room for footnotes.
+    """
+    for found in summary.datasets:
+        lacking = [one for one in found.settings if one.missing]
+        few = [one for one in lacking if not one.compared]
+        if lacking:
+            some = f"{len(lacking)} of {counted(len(found.settings), 'setting')}"
+            text = f"{found.name}: {some} without all permutations; compared on those that all have"
+            stderr.insist(text + f", except {len(few)} with too few" * bool(few))
+    names: dict[str, dict[str, None]] = {}
+    for found in summary.datasets:
+        for one in found.settings:
+            names.setdefault(one.learner, {})[one.name] = None
+    for learner, shown in names.items():
+        if len(shown) > 1:
+            stderr.insist(f"{learner} was run in several versions: {', '.join(shown)}")
+
+
+def note_other_editions(
+    known: Mapping[str, Outcome], outcomes: Sequence[Outcome], path: str, stderr: Stderr
+) -> None:
+    """Note trials in the results file of other versions of this sweep's own learners."""
+    used = {(trial.learner, trial.edition) for trial in outcomes}
+    learners = {learner for learner, _ in used}
+    for learner in sorted(learners):
+        others = [
+            trial
+            for trial in known.values()
+            if trial.learner == learner and (learner, trial.edition) not in used
+        ]
+        if others:
+            trials = counted(len(others), "trial")
+            text = f"{path} also has {trials} of another version of {learner}, not used here"
+            stderr.note(f"{text}; `ahpatron report` shows both")
 
 
 def warn_of_damaged_lines(stderr: Stderr, path: str, contents: Contents) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from ahpatron_cli.atomic import Output, format_of_suffix, open_at, open_atomically
 from ahpatron_cli.core.tally import predicted
 from ahpatron_cli.data.csv_text import number
-from ahpatron_cli.data.labels import Labels, show
+from ahpatron_cli.data.labels import OTHER, Labels, show
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output.escape import spreadsheet_text
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 STDOUT = "-"
 Columns: TypeAlias = dict[str, str | list[str]]
 """Columns by name: a list of cells, or a text that all rows share."""
-OTHER = "other"
-"""Name of the negative label if it stands for all labels but one (--positive)."""
 
 
 def label_names(labels: Labels, schema: Schema | None) -> list[str]:

@@ -109,8 +109,8 @@ _ASCII = str.maketrans(
     {
         **_GREEK,
         **{"±": "+-", "\N{COMBINING CIRCUMFLEX ACCENT}": "", "–": "-", "→": "->", "─": "-"},
-        **{"‖": "||", "≈": "~", "•": "#", "▸": ">", "○": "o", "√": "sqrt", "·": "*", "²": "^2"},
-        **{"₁": "_1", "⟨": "<", "⟩": ">", "█": "#"},
+        **{"‖": "||", "≈": "~", "•": "#", "▸": ">", "○": "o", "†": "?", "‡": "x"},
+        **{"√": "sqrt", "·": "*", "²": "^2", "₁": "_1", "⟨": "<", "⟩": ">", "█": "#"},
     }
 )
 """ASCII replacements of all non-ASCII characters in the package's texts."""
@@ -247,6 +247,7 @@ _LATEX = {
     **{"|M_T|": "$|M_T|$", "|N_T|": "$|N_T|$", "|M'_T|": "$|M'_T|$", "L_T(f)": "$L_T(f)$"},
     **{"‖f‖": r"$\|f\|$", "ζ̂": r"$\hat\zeta$", "±": r"$\pm$", "→": r"$\to$", "–": "--"},
     **{"≈": r"$\approx$", "•": r"$\bullet$", "▸": r"$\triangleright$", "○": r"$\circ$"},
+    **{"†": r"$\dagger$", "‡": r"$\ddagger$"},
     **{"χ²": r"$\chi^2$", "<=": r"$\le$", **{sign: rf"$\{name}$" for sign, name in _GREEK.items()}},
 }
 _LATEX_TOKEN = re.compile(

@@ -81,9 +81,9 @@ class RunOutput:
     def show(self, reports: Sequence[Report], stderr: Stderr) -> None:
         """Print the reports on stdout, or on stderr if stdout is used for the predictions."""
         if self.predictions == STDOUT:
-            stderr.show(to_text(reports, self.format))
+            stderr.show(to_text(reports, self.format, stderr.terminal()))
         else:
-            write(lambda terminal: to_text(reports, self.format, terminal))
+            write(lambda terminal: to_text(reports, self.format, terminal), self.format)
 
     def export(self, reports: Sequence[Report], curves: Sequence[Curve]) -> None:
         """Write the files of --out and --curve."""

@@ -83,7 +83,7 @@ class SummaryOutput(Struct, frozen=True):
         if self.out:
             format = format_of_suffix(self.out, self.format)
             write_atomically(self.out, self._text(summary, trials, format))
-        write(lambda terminal: self._text(summary, trials, self.format, terminal))
+        write(lambda terminal: self._text(summary, trials, self.format, terminal), self.format)
 
     def _text(
         self,

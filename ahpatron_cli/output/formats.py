@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output import render
-from ahpatron_cli.output.escape import literal, spreadsheet_text
+from ahpatron_cli.output.escape import literal, spreadsheet_text, use_utf8
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.table import Page
 from ahpatron_cli.records import (
@@ -37,8 +37,13 @@ if TYPE_CHECKING:  # NumPy and modules that need it are imported lazily
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
 
-def write(text_for: Callable[[render.Terminal], str]) -> None:
-    """Write a text to stdout and flush, so that errors such as a full disk are raised here."""
+def write(text_for: Callable[[render.Terminal], str], format: str = "table") -> None:
+    """Write a text to stdout and flush, so that errors such as a full disk are raised here.
+
+    Only tables are adapted to the encoding of the locale; other formats are the same everywhere.
+    """
+    if format != "table":
+        use_utf8(sys.stdout)
     render.print_to(sys.stdout, text_for)
 
 

@@ -20,7 +20,7 @@ from ahpatron_cli.core.tally import predicted
 from ahpatron_cli.data.csv_text import number
 from ahpatron_cli.data.labels import OTHER, Labels, show
 from ahpatron_cli.errors import usage
-from ahpatron_cli.output.escape import spreadsheet_text
+from ahpatron_cli.output.escape import spreadsheet_text, use_utf8
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.rows import Floats, Integers
@@ -169,6 +169,7 @@ def check_predictions_path(path: str) -> None:
 def open_output(path: str | None) -> AbstractContextManager[Output]:
     """Open a file that is written atomically, or stdout if `path` is None or -."""
     if path is None or path == STDOUT:
+        use_utf8(sys.stdout)
         return nullcontext(sys.stdout)
     return open_atomically(path)
 

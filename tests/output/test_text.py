@@ -34,4 +34,5 @@ def test_texts_are_one_harmless_line(text: str) -> None:
 
 
 def test_what_an_encoding_does_not_have_is_written_out() -> None:
-    assert encodable("ζ ± a", "latin-1") == r"\u03b6 ± a"
+    assert encodable("ζ ± a ł ─ √T", "latin-1") == r"zeta +- a \u0142 - sqrt(T)"
+    assert encodable("ζ ± a ł ─ √T", "utf-8") == "ζ ± a ł ─ √T"

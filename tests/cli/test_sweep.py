@@ -11,9 +11,11 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+import typer.main
 from msgspec.structs import replace
 
 import ahpatron_cli
+from ahpatron_cli.cli.app import app
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.sweep.results_file import encode_trial, read_results
 from support.command import SMALL, Ahpatron, rows_of
@@ -229,6 +231,52 @@ def test_the_best_command_runs_the_first_permutation(
     assert any(trial["run"].items() >= wanted.items() for trial in ahpatron.trials())
     measured = ahpatron("report", "r.jsonl", "--metric", "f1").out
     assert best_command(measured)[-1] == "--metrics"
+
+
+TABLE = "id,city,age,code,y\n" + "".join(
+    f"r{number},{'Bonn' if number % 3 else ''},{number % 11},{number % 4},{'ab'[number % 5 == 0]}\n"
+    for number in range(60)
+)
+DATA_OPTIONS: dict[str, tuple[str, ...]] = {
+    "limit": ("--limit", "50"),
+    "scale": ("--scale", "minmax"),
+    "positive": ("--positive", "a"),
+    "cost": ("--cost", "b=3"),
+    "label": ("--label", "y"),
+    "id": ("--id", "id"),
+    "drop": ("--drop", "city"),
+    "category": ("--category", "code"),
+    "missing": ("--missing", "zero"),
+    "max_features": ("--max-features", "20"),
+    "layout": ("--layout", "sparse"),
+    "seed": ("--seed", "7"),
+    "shuffle": ("--shuffle",),
+}
+"""A value for each option on data that `sweep` and `run` share."""
+
+
+def test_the_recommended_command_has_every_option_on_the_data(ahpatron: Ahpatron) -> None:
+    """Made from the list of options, so that a new one cannot be forgotten."""
+    declared = {
+        command.name: {
+            param.name
+            for param in command.params
+            if getattr(param, "rich_help_panel", None) == "Data"
+        }
+        for command in typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+    }
+    assert declared["sweep"] & declared["run"] - {"repeats"} == set(DATA_OPTIONS)
+    ahpatron.write("t.csv", TABLE)
+    given = [word for words in DATA_OPTIONS.values() for word in words]
+    done = ahpatron.sweep("t.csv", "-l", "arow", "-g", "budget=5,10", "--sigma", "2", *given)
+    assert done.code == 0, done.err
+    for printed in (done.out, ahpatron.succeed("report", "r.jsonl").out):
+        command = best_command(printed)
+        for words in DATA_OPTIONS.values():
+            assert set(words) <= set(command)
+        run = ahpatron.run(*command[1:])
+        (best,) = ahpatron.json("report", "r.jsonl")["datasets"][0]["best"]
+        assert run["mistake_rate"] == best["mistake_rate_mean"]
 
 
 def test_settings_are_compared_by_any_metric(ahpatron: Ahpatron) -> None:

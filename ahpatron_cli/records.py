@@ -40,7 +40,7 @@ class DataRecord(Struct, frozen=True):
     """The labels encoded as -1 (None: all others) and +1; or those of three or more classes."""
     sha256: str | None
     label_names: tuple[str, ...] | None = None
-    """Names of `labels` in a table, in the same order; None for data whose labels are numbers."""
+    """Names of `labels` in a table, in the same order; None for LIBSVM text."""
 
 
 class ThisFile(Struct, frozen=True):

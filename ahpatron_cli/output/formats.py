@@ -65,7 +65,7 @@ def to_text(reports: Sequence[Report], format: str, terminal: render.Terminal | 
 
 
 def _label_names(data: DataRecord) -> Json:
-    """The names of the labels as a field of a row; nothing if the labels are numbers."""
+    """The names of the labels as a field of a row; nothing if they have none."""
     return {"label_names": list(data.label_names)} if data.label_names else {}
 
 

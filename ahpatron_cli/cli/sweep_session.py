@@ -203,7 +203,7 @@ def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: 
 
 
 def warn_of_unequal_trials(summary: SweepSummary, stderr: Stderr) -> None:
-    """Warn, even with --quiet, of settings without all permutations and of several editions.
+    """Warn, even with --quiet, of trials that are missing, and of several editions.
 
     Some formats have no room for footnotes.
     """
@@ -214,6 +214,9 @@ def warn_of_unequal_trials(summary: SweepSummary, stderr: Stderr) -> None:
             some = f"{len(lacking)} of {counted(len(found.settings), 'setting')}"
             text = f"{found.name}: {some} without all permutations; compared on those that all have"
             stderr.insist(text + f", except {len(few)} with too few" * bool(few))
+        if found.unreported:
+            tune = f"only the {counted(found.criterion.tune_orders, 'permutation')} to choose on"
+            stderr.insist(f"{found.name}: left out, with {tune}: {', '.join(found.unreported)}")
     names: dict[str, dict[str, None]] = {}
     for found in summary.datasets:
         for one in found.settings:
@@ -242,9 +245,9 @@ def note_other_editions(
 
 
 def warn_of_damaged_lines(stderr: Stderr, path: str, contents: Contents) -> None:
-    """Warn of damaged lines in a results file and of an incomplete last line."""
+    """Warn, even with --quiet, of damaged lines and of an incomplete last line: lost results."""
     if contents.torn:
-        stderr.warn(f"{path}: the last line is torn: {counted(contents.torn, 'byte')} not used")
+        stderr.insist(f"{path}: the last line is torn: {counted(contents.torn, 'byte')} not used")
     if contents.damaged:
         more = f" and {len(contents.damaged) - 1} more" * (len(contents.damaged) > 1)
-        stderr.warn(f"{path}:{contents.damaged[0]}: this line is damaged and not used{more}")
+        stderr.insist(f"{path}:{contents.damaged[0]}: this line is damaged and not used{more}")

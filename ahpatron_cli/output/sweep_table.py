@@ -218,4 +218,10 @@ def _choice_notes(datasets: Sequence[DatasetSummary]) -> list[str]:
     on = "in hindsight on these same permutations"
     if tune := datasets[0].criterion.tune_orders:
         on = f"on {counted(tune, 'permutation')}; the best are shown on the others"
-    return [f"The best of several settings was chosen {on}."]
+    notes = [f"The best of several settings was chosen {on}."]
+    notes += [
+        f"{found.short}: no other permutation is there of {', '.join(found.unreported)}."
+        for found in datasets
+        if found.unreported
+    ]
+    return notes

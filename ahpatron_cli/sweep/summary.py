@@ -323,6 +323,13 @@ class DatasetSummary:
         return best_of(self.best)
 
     @property
+    def unreported(self) -> list[str]:
+        """Names of learners without a permutation beyond those of --tune-orders."""
+        reported = {setting.name for setting in self.best}
+        names = dict.fromkeys(setting.name for setting in self.settings)
+        return [name for name in names if name not in reported]
+
+    @property
     def compared(self) -> list[Setting]:
         """The settings that are compared with each other."""
         return [setting for setting in self.settings if setting.compared]

@@ -161,7 +161,7 @@ def test_a_torn_or_damaged_line_is_run_again(ahpatron: Ahpatron, rings: Path, fa
         os.truncate(results, results.stat().st_size - 10)
     else:
         results.write_text(results.read_text().replace('"mistakes": ', '"mistakes": 1', 1))
-    assert fault in ahpatron("report", "r.jsonl").err
+    assert fault in ahpatron("report", "r.jsonl", "-q").err
     done = ahpatron.sweep(*words)
     assert done.code == 0
     assert fault in done.err
@@ -390,6 +390,13 @@ def test_lost_trials_are_told_with_quiet_too(ahpatron: Ahpatron, ten: Path) -> N
     assert "1 of 3 settings without all permutations" in done.err
     assert "except 1 with too few" in done.err
     assert [row["compared"] for row in rows_of(done.out)] == ["true", "true", "false"]
+
+
+def test_a_learner_without_permutations_to_report_on_is_told(ahpatron: Ahpatron, ten: Path) -> None:
+    less = without(ten, lambda run: bool(run) and run["learner"] == "rbp" and run["repeat"] > 2)
+    done = ahpatron.succeed("report", less, "--tune-orders", "5", "-q")
+    assert "rings: no other permutation is there of rbp." in done.out
+    assert "left out, with only the 5 permutations to choose on: rbp" in done.err
 
 
 def test_shards_are_merged(ahpatron: Ahpatron, rings: Path) -> None:

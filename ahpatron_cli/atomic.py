@@ -146,6 +146,7 @@ def _is_left_over(path: Path) -> bool:
 
 
 def _is_running(process: int) -> bool:
+    """Whether there is a process with this number."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

@@ -108,7 +108,9 @@ class _Process(Generic[T, R]):
         if self._process:
             self._process.kill()
         self._executor.shutdown(cancel_futures=True)
-        code = (self._process and self._process.exitcode) or 0
+        if self._process is None:
+            return "the process that ran it ended at once"
+        code = self._process.exitcode or 0
         if code >= 0:
             return f"the process that ran it ended with exit code {code}"
         hint = " (out of memory?)" if code == -signal.SIGKILL else ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.stderr import Stderr
@@ -142,11 +142,7 @@ def run_missing(search: Search, results: ResultsFile, run: Runner, stderr: Stder
     except BaseException:  # also a signal or a full disk
         stderr.note(f"{done() or 'no trial was stored'}; the same command continues from there")
         raise
-    return [
-        structs.replace(known[trial.id], data=trial.data)  # the file may have been renamed
-        for trial in search.needed(known)
-        if trial.id in known
-    ]
+    return [trial.stored(known[trial.id]) for trial in search.needed(known) if trial.id in known]
 
 
 def _run(
@@ -213,7 +209,9 @@ def warn_of_unequal_trials(summary: SweepSummary, stderr: Stderr) -> None:
         if lacking:
             some = f"{len(lacking)} of {counted(len(found.settings), 'setting')}"
             text = f"{found.name}: {some} without all permutations; compared on those that all have"
-            stderr.insist(text + f", except {len(few)} with too few" * bool(few))
+            if few:
+                text += f", except {len(few)} with too few"
+            stderr.insist(text)
         if found.unreported:
             tune = f"only the {counted(found.criterion.tune_orders, 'permutation')} to choose on"
             stderr.insist(f"{found.name}: left out, with {tune}: {', '.join(found.unreported)}")
@@ -230,13 +228,13 @@ def note_other_editions(
     known: Mapping[str, Outcome], outcomes: Sequence[Outcome], path: str, stderr: Stderr
 ) -> None:
     """Note trials in the results file of other versions of this sweep's own learners."""
-    used = {(trial.learner, trial.edition) for trial in outcomes}
-    learners = {learner for learner, _ in used}
-    for learner in sorted(learners):
+    used = {trial.id for trial in outcomes}
+    editions = {trial.learner: trial.edition for trial in outcomes}
+    for learner, edition in sorted(editions.items()):
         others = [
             trial
             for trial in known.values()
-            if trial.learner == learner and (learner, trial.edition) not in used
+            if trial.learner == learner and trial.edition != edition and trial.id not in used
         ]
         if others:
             trials = counted(len(others), "trial")

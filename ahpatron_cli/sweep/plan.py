@@ -87,7 +87,9 @@ def plan(
         except OSError:  # disk full: the processes parse the file themselves
             shutil.rmtree(mapped, ignore_errors=True)
         schema = dataset.traits.schema
-        names = schema and tuple(name or OTHER for name in schema.label_names(facts.labels))
+        names = None
+        if schema:
+            names = tuple(name or OTHER for name in schema.label_names(facts.labels))
         data = TrialData(
             path=path,
             rounds=facts.rounds,

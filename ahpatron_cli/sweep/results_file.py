@@ -211,6 +211,7 @@ def parse_results(content: bytes) -> Contents | None:
     """
     found = Contents(torn=len(content) - content.rfind(b"\n") - 1)
     undated = _Undated()
+    versions: dict[int, Any] = {}
     for number, line in enumerate(content.removeprefix(codecs.BOM_UTF8).split(b"\n")[:-1], 1):
         if not line.strip():
             continue
@@ -218,17 +219,15 @@ def parse_results(content: bytes) -> Contents | None:
         if item is None:
             found.damaged.append(number)
         elif isinstance(item, Outcome):
-            if item.header:
-                headers = {header["number"]: header for header in found.headers}
-                version = headers.get(item.header, {}).get("version")
-                found.add(replace(item, version=version))
-            else:
-                found.add(undated.dated(item))
+            dated = item.header > 0 or item.algorithm is not None
+            version = versions.get(item.header)
+            found.add(replace(item, version=version) if dated else undated.dated(item))
         else:
             given = item.get("number")
-            number_of = given if isinstance(given, int) else len(found.headers) + 1
-            found.headers.append({**item, "number": number_of})
-            undated.add_header(found.headers[-1])
+            header = {**item, "number": given if isinstance(given, int) else len(versions) + 1}
+            versions[header["number"]] = header.get("version")
+            found.headers.append(header)
+            undated.add_header(header)
     ours = found.headers or found.trials or OPENING.startswith(content[: len(OPENING)])
     return found if ours else None
 
@@ -242,6 +241,9 @@ class _Undated:
     """
 
     def __init__(self) -> None:
+        from ahpatron_cli.core.learners import BUILT_IN  # lazy: imports NumPy
+
+        self._built_in = {kind.name for kind in BUILT_IN}
         self._headers: list[Mapping[str, Any]] = []
         self._begun = False
         """Whether a trial has followed the headers."""
@@ -258,8 +260,6 @@ class _Undated:
 
     def dated(self, trial: Outcome) -> Outcome:
         """The trial with its edition."""
-        from ahpatron_cli.core.learners import BUILT_IN  # lazy: imports NumPy
-
         self._begun = True
         same = (trial.data.identity, trial.data.prefix, trial.key, trial.seed, trial.repeat)
         before = self._seen.get((*same, self._changes[trial.learner]))
@@ -267,7 +267,7 @@ class _Undated:
             self._changes[trial.learner] += 1
         changes = self._changes[trial.learner]
         self._seen[*same, changes] = trial
-        source = None if trial.learner in {kind.name for kind in BUILT_IN} else "not recorded"
+        source = None if trial.learner in self._built_in else "not recorded"
         return replace(
             trial,
             algorithm=self._only("algorithm"),

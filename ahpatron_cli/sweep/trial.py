@@ -70,6 +70,15 @@ class Trial(Struct, frozen=True, dict=True):
         """The same trial on the first `rounds` rounds; T remains the number of all rounds."""
         return replace(self, data=replace(self.data, prefix=rounds))
 
+    def stored(self, outcome: Outcome) -> Outcome:
+        """An outcome of this trial from a results file, with what the file may not know.
+
+        The data file may have been renamed, and version 1.0 did not store the source. As the id is
+        a hash of the source, it is that of this trial.
+        """
+        known = self.outcome(None, None)
+        return replace(outcome, data=known.data, algorithm=known.algorithm, source=known.source)
+
     def outcome(self, run: RunRecord | None, error: str | None, wall: float = 0.0) -> Outcome:
         """The `Outcome` of this trial, with its record or its error."""
         return Outcome(

@@ -41,15 +41,22 @@ def spreadsheet_text(text: str) -> str:
     return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
 
 
-GREEK = {sign: unicodedata.name(sign).split()[-1].lower() for sign in "αβγδεζηκλνρστχ"}
+GREEK = {sign: unicodedata.name(sign).split()[-1].lower() for sign in "αβγδεζηθκλμνπρστφχω"}
+"""Names of the Greek letters."""
 _ASCII = str.maketrans(
     {
         **GREEK,
-        **{"±": "+-", "\N{COMBINING CIRCUMFLEX ACCENT}": "", "–": "-", "→": "->", "─": "-"},
+        **{sign: unicodedata.name(sign).split()[-1].capitalize() for sign in "ΔΛΣΦΨ"},
+        **{"\N{COMBINING CIRCUMFLEX ACCENT}": "", "\N{COMBINING TILDE}": ""},
+        **{"\N{COMBINING MACRON}": "", "±": "+-", "–": "-", "→": "->", "←": "<-", "─": "-"},
+        **{"⊕": "+", "⁻": "^-", "¹": "1", "³": "^3"},
+        **{"ᵀ": "^T", "⁴": "^4", "⁶": "^6", "ℓ": "l", "∂": "d", "∈": "in", "∪": "u", "≠": "!="},
         **{"‖": "||", "≈": "~", "•": "#", "▸": ">", "○": "o", "†": "?", "‡": "x", "∞": "inf"},
-        **{"√": "sqrt", "·": "*", "²": "^2", "₁": "_1", "⟨": "<", "⟩": ">", "█": "#", "…": "..."},
+        **{"√": "sqrt", "·": "*", "²": "^2", "₁": "_1", "⟨": "<", "⟩": ">"},
+        **{"½": "1/2", "█": "#", "…": "..."},
     }
 )
+"""ASCII replacements of all signs in the package's texts."""
 _WORDS = {"√T": "sqrt(T)", "√B": "sqrt(B)", "Nyström": "Nystroem"}
 
 

@@ -493,22 +493,15 @@ def _summarise_data(
     winners = {one.key for one in best if one.best_of_data}
     settings = []
     for group, leader in zip(groups, leaders, strict=True):
-        lowest = best_of(group).cost
-        for setting in group:
-            # with a learner, all of its settings are left out
-            one = replace(setting, compared=setting.compared and leader.compared)
+        # --tune-orders reports on one setting of a learner; without it, others may be as good
+        equal = [leader.key] if tune else _equally_good(group)
+        for one in group:
             leads = one.key == leader.key
-            # other settings of a learner may be as good, but only one of them can be tuned
-            tied = leads or (not tune and one.compared and one.cost == lowest)
-            gap = leader.difference if leads else _gap(one, best_of(leaders), sampled=sampled)
-            settings.append(
-                replace(
-                    one,
-                    best_of_learner=leads,
-                    best_of_data=tied and leader.key in winners,
-                    difference=gap,
-                )
-            )
+            # with a learner, all of its settings are left out
+            placed = replace(one, compared=one.compared and leader.compared, best_of_learner=leads)
+            gap = leader.difference if leads else _gap(placed, best_of(leaders), sampled=sampled)
+            is_best = leader.key in winners and one.key in equal
+            settings.append(replace(placed, best_of_data=is_best, difference=gap))
     return DatasetSummary(
         name=name,
         short=short,
@@ -518,6 +511,12 @@ def _summarise_data(
         tried=tried,
         criterion=criterion,
     )
+
+
+def _equally_good(settings: Sequence[Setting]) -> list[tuple[Any, ...]]:
+    """Keys of the best settings: more than one, if several have the same total."""
+    lowest = best_of(settings).cost
+    return [one.key for one in settings if one.compared and one.cost == lowest]
 
 
 def _in_order(settings: Iterable[Setting]) -> list[Setting]:

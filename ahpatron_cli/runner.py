@@ -140,6 +140,8 @@ class RunOptions:
     """Whether to record the learning curve."""
     certify: bool = False
     """Whether to compute certificates."""
+    theorem: str | None = None
+    """The theorem to certify (--theorem); None: that with the smallest bound."""
     jobs: int = 1
     """Number of processes."""
 

@@ -36,7 +36,7 @@ from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import STDIN_NAME, Source
-from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
+from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
 from ahpatron_cli.numbers import share, short
 from ahpatron_cli.records import SCHEMA
 
@@ -178,6 +178,7 @@ def profile_of(
     reader: SvmReader | TableReader
     if is_table(source, table):
         reader = TableReader(source, table)  # stops at its first fault
+        check_features(reader.schema, max_features, source.name)
     else:
         reader = SvmReader(source, max_features=max_features, on_fault=take_fault)
     tally, room = LabelTally(), MOST_VALUES

@@ -20,14 +20,14 @@ from ahpatron_cli.cli.app import app, describe
 from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.learners import BUILT_IN
 from ahpatron_cli.errors import ExitCode
-from ahpatron_cli.output.inspect_text import reference_to_json
+from ahpatron_cli.output.learners_text import all_learners_to_json
 
 FOLDER = Path(__file__).parent
 MAN_PAGE = FOLDER / "ahpatron.1"
 MADE = re.compile(r"(<!-- made: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 EXIT_CODES = {
-    ExitCode.OK: "done; also if the reader of a pipe closed it",
+    ExitCode.OK: "done; also if the reader of a pipe closed it and nothing else is to be written",
     ExitCode.BUG: "a bug of ours, with a traceback and the version: please report it. Also: "
     "not enough memory, and faults in a learner of your own",
     ExitCode.USAGE: "wrong options",
@@ -39,6 +39,8 @@ EXIT_CODES = {
     ExitCode.LOCKED: "the results file is in use by another sweep",
     ExitCode.HUNG_UP: "hung up (SIGHUP)",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
+    ExitCode.BROKEN_PIPE: "the reader of `--predictions` closed the pipe; everything learned is "
+    "saved, and the other outputs are written",
     ExitCode.TERMINATED: "terminated (SIGTERM)",
 }
 
@@ -71,7 +73,8 @@ def parameters_table(kinds: list[Any]) -> str:
     """All parameters of learners or kernels; those of the first column are declared below them."""
     rows: list[Row] = []
     named = {kind.name for kind in kinds}
-    for one in (*reference_to_json()["learners"], *reference_to_json()["kernels"]):
+    document = all_learners_to_json()
+    for one in (*document["learners"], *document["kernels"]):
         if one["name"] not in named:
             continue
         shown = f"`{one['name']}`"

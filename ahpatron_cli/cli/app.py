@@ -17,7 +17,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.convert import convert
-from ahpatron_cli.cli.inspect import inspect, learners
+from ahpatron_cli.cli.inspect import inspect
+from ahpatron_cli.cli.learners import learners
 from ahpatron_cli.cli.predict import predict
 from ahpatron_cli.cli.report import report
 from ahpatron_cli.cli.run import run
@@ -64,7 +65,8 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
   ahpatron convert bank.csv --label y --drop id --out bank.svm
 """,
     learners: """
-  ahpatron learners --json
+  ahpatron learners ahpatron
+  ahpatron learners nogd fogd --bibtex > references.bib
 """,
 }
 
@@ -227,7 +229,7 @@ def _short_usage(name: str = "") -> str:
         listed = "\n".join(f"  {name:10}{about}" for name, (about, _) in _COMMANDS.items())
         return f"Usage: ahpatron COMMAND\n\n{listed}\n\n`ahpatron help COMMAND` shows all options."
     about, examples = _COMMANDS[name]
-    head = f"Usage: ahpatron {name} [OPTIONS] …\n{about}"
+    head = f"Usage: ahpatron {name} [OPTIONS] ...\n{about}"
     return f"{head}\n\nExamples:{examples}\n`ahpatron {name} --help` shows all options."
 
 

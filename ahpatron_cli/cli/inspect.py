@@ -1,4 +1,4 @@
-"""`ahpatron inspect`: describe data or a model. `ahpatron learners`: list all learners."""
+"""`ahpatron inspect`: describe data or a model."""
 
 from __future__ import annotations
 
@@ -15,15 +15,6 @@ _OF_DATA = (
     *("label", "id", "drop", "category", "missing"),
 )
 """Options that have no effect if PATH is a model."""
-
-
-def learners(format: options.Format = "table") -> ExitCode:
-    """List all learners and kernels with their parameters."""
-    from ahpatron_cli.output.inspect_text import print_reference, reference_to_json, show
-
-    _check_format(format, "the list of learners")
-    show(format, reference_to_json(), print_reference)
-    return ExitCode.OK
 
 
 def inspect(
@@ -55,8 +46,9 @@ def inspect(
     raise_on_signals()
     model = is_archive(path)
     what = "a model" if model else "data"
+    given = options.given_by_user(context)
     for name in _OF_DATA if model else ("learner",):
-        if name in options.given_by_user(context):
+        if name in given:
             raise usage(f"--{name.replace('_', '-')} has no effect on {what}")
     _check_format(format, what)
     if model:
@@ -73,7 +65,7 @@ def inspect(
 
     spec = KERNELS["gaussian"].specs()["sigma"]
     width = None if sigma is None else float(parse("--sigma", spec, sigma))
-    table = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
+    table = TableOptions.of_command(context.params, given, positive=positive)
     bar = Stderr(quiet=quiet)
     with open_source(path) as source, bar.progress(source.size, source.name) as show_progress:
         profile = profile_of(

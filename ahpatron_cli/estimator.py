@@ -182,16 +182,12 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self._begin(coding, rows, encoded, y, horizon=len(labels) * self.n_passes)
         scores: list[Floats] = []
         seen: list[Floats] = []
-        try:
-            for i in range(self.n_passes):
-                order: Any = slice(None)
-                if self.shuffle:  # as `run --shuffle` does in each repeat
-                    order = np.random.default_rng([self._seed, i]).permutation(len(labels))
-                scores.append(self._feed(rows, encoded, weights, order))
-                seen.append(encoded[order])
-        except BaseException:  # an interrupted `fit` is none
-            self._forget()
-            raise
+        for i in range(self.n_passes):
+            order: Any = slice(None)
+            if self.shuffle:  # as `run --shuffle` does in each repeat
+                order = np.random.default_rng([self._seed, i]).permutation(len(labels))
+            scores.append(self._feed(rows, encoded, weights, order))
+            seen.append(encoded[order])
         self.online_scores_ = np.concatenate(scores)
         self._labels = np.concatenate(seen)
 
@@ -209,7 +205,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         ones if the number of rows per call is a multiple of 64. Learners whose defaults depend on
         the number of rounds require `horizon` for this. Invalid rows leave the estimator unchanged.
         If learning fails or is interrupted, the estimator keeps what it learned from complete
-        blocks of 64 rows; `player_.tally.rounds` is the number of all rows learned.
+        blocks of 64 rows, and `player_.tally.rounds` is the number of all rows learned; a first
+        call that fails has no effect.
 
         Parameters
         ----------
@@ -436,7 +433,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 piece = self._ready(_part(rows, part))
                 scores.append(_on_one_thread(self.player_.feed, piece, encoded[part], own))
         except BaseException as error:
-            if not self.player_.is_intact or not self.player_.tally.rounds:
+            if not self.player_.is_intact:
                 self._forget()
             if isinstance(error, NumericalError):
                 raise _named(error, np.arange(len(encoded))[part]) from None

@@ -464,17 +464,6 @@ def test_a_row_that_cannot_be_computed_is_named(shuffle: bool) -> None:
         model.partial_fit(wild, Y)
 
 
-def test_a_fit_that_fails_leaves_an_unfitted_estimator() -> None:
-    wild = X.copy()
-    wild[123, 1] = 1e300
-    model = small("ahpatron")
-    model.fit(X, Y)
-    with pytest.raises(ValueError, match="row 123 of X"):
-        model.fit(wild, Y)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-
-
 @pytest.mark.parametrize("call", [60, 250])
 def test_an_interrupted_partial_fit_keeps_what_was_learned(
     call: int, monkeypatch: pytest.MonkeyPatch

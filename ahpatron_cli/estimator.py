@@ -182,12 +182,16 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self._begin(coding, rows, encoded, y, horizon=len(labels) * self.n_passes)
         scores: list[Floats] = []
         seen: list[Floats] = []
-        for i in range(self.n_passes):
-            order: Any = slice(None)
-            if self.shuffle:  # as `run --shuffle` does in each repeat
-                order = np.random.default_rng([self._seed, i]).permutation(len(labels))
-            scores.append(self._feed(rows, encoded, weights, order))
-            seen.append(encoded[order])
+        try:
+            for i in range(self.n_passes):
+                order: Any = slice(None)
+                if self.shuffle:  # as `run --shuffle` does in each repeat
+                    order = np.random.default_rng([self._seed, i]).permutation(len(labels))
+                scores.append(self._feed(rows, encoded, weights, order))
+                seen.append(encoded[order])
+        except BaseException:  # an interrupted `fit` is none
+            self._forget()
+            raise
         self.online_scores_ = np.concatenate(scores)
         self._labels = np.concatenate(seen)
 
@@ -203,8 +207,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
         Several calls give the predictions of one `fit` on all rows up to rounding, and identical
         ones if the number of rows per call is a multiple of 64. Learners whose defaults depend on
-        the number of rounds require `horizon` for this. Invalid rows leave the estimator unchanged;
-        if an update fails, the estimator becomes unfitted.
+        the number of rounds require `horizon` for this. Invalid rows leave the estimator unchanged.
+        If learning fails or is interrupted, the estimator keeps what it learned from complete
+        blocks of 64 rows; `player_.tally.rounds` is the number of all rows learned.
 
         Parameters
         ----------
@@ -430,8 +435,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 own = None if weights is None else weights[part]
                 piece = self._ready(_part(rows, part))
                 scores.append(_on_one_thread(self.player_.feed, piece, encoded[part], own))
-        except BaseException as error:  # f may contain updates of a block that was not counted
-            self._forget()
+        except BaseException as error:
+            if not self.player_.is_intact or not self.player_.tally.rounds:
+                self._forget()
             if isinstance(error, NumericalError):
                 raise _named(error, np.arange(len(encoded))[part]) from None
             if isinstance(error, CoreError):

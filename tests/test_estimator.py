@@ -28,7 +28,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ahpatron_cli
 from ahpatron_cli import OnlineKernelClassifier
-from ahpatron_cli.core import REGISTRY, ParameterError
+from ahpatron_cli.core import REGISTRY, Arow, ParameterError
 from support.command import Ahpatron
 from support.streams import make_stream
 
@@ -531,5 +531,45 @@ def test_a_row_that_cannot_be_computed_is_named(shuffle: bool) -> None:
         model.predict(np.vstack([*[X] * 20, wild]))
     with pytest.raises(ValueError, match="row 123 of X"):
         model.partial_fit(wild, Y)
+
+
+def test_a_fit_that_fails_leaves_an_unfitted_estimator() -> None:
+    wild = X.copy()
+    wild[123, 1] = 1e300
+    model = small("ahpatron")
+    model.fit(X, Y)
+    with pytest.raises(ValueError, match="row 123 of X"):
+        model.fit(wild, Y)
     with pytest.raises(NotFittedError):
         model.predict(X)
+
+
+@pytest.mark.parametrize("call", [60, 250])
+def test_an_interrupted_partial_fit_keeps_what_was_learned(
+    call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ctrl-C in a notebook: the estimator is that of the rows that are counted."""
+    calls: list[int] = []
+    update = Arow.update
+
+    def interrupted(self: Arow, f: Any, y: Any, margin: float) -> bool:
+        counts = update(self, f, y, margin)
+        calls.append(self.round)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return counts
+
+    rows, labels = np.tile(X, (5, 1)), np.tile(Y, 5)
+    model = small("arow").partial_fit(X[:100], Y[:100], classes=np.unique(Y))
+    expected = small("arow").partial_fit(X[:100], Y[:100], classes=np.unique(Y))
+    with monkeypatch.context() as patched:
+        patched.setattr(Arow, "update", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(rows, labels)
+    done = model.player_.tally.rounds - 100
+    assert 0 < done < len(labels)
+    expected.partial_fit(rows[:done], labels[:done])
+    np.testing.assert_array_equal(model.decision_function(X), expected.decision_function(X))
+    for one in (model, expected):
+        one.partial_fit(rows[done:], labels[done:])
+    assert model.mistakes_ == expected.mistakes_

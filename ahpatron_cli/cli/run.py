@@ -143,6 +143,7 @@ def run(
             raise usage("--checkpoint requires one pass in file order", "leave out --shuffle")
         saved = SavedRun(
             stderr.note,
+            stderr.warn,
             save=save,
             resume=resume,
             checkpoint=checkpoint,

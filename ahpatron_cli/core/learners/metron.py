@@ -454,6 +454,7 @@ class MetricExpansion(SecondOrder):
             self.points.keep(kept)  # type: ignore[union-attr]  # there is an S
             self.examples.keep(kept)  # type: ignore[union-attr]
         self.size = len(kept)
+        self.spans = self._has_room()
         self.C = Symmetric(dpotri(root, lower=1, overwrite_c=1)[0])
         self.Q = Symmetric(dpotri(L1, lower=1)[0] if self.spans else None)
         self._joined, self.drift = 0, 0.0
@@ -538,7 +539,7 @@ class Metron(SecondOrderLearner):
     next_call = 1
     metric_changes = 0
     effective_features = 0.0
-    kept = (*SecondOrderLearner.kept, "next_call", "metric_changes", "effective_features")
+    kept = (*SecondOrderLearner.kept, "metric_changes", "effective_features")
     reports = ("restarts", "metric_changes", "effective_features")
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> MetricExpansion:

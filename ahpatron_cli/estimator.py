@@ -182,16 +182,12 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self._begin(coding, rows, encoded, y, horizon=len(labels) * self.n_passes)
         scores: list[Floats] = []
         seen: list[Floats] = []
-        try:
-            for i in range(self.n_passes):
-                order: Any = slice(None)
-                if self.shuffle:  # as `run --shuffle` does in each repeat
-                    order = np.random.default_rng([self._seed, i]).permutation(len(labels))
-                scores.append(self._feed(rows, encoded, weights, order))
-                seen.append(encoded[order])
-        except BaseException:  # an interrupted `fit` is none
-            self._forget()
-            raise
+        for i in range(self.n_passes):
+            order: Any = slice(None)
+            if self.shuffle:  # as `run --shuffle` does in each repeat
+                order = np.random.default_rng([self._seed, i]).permutation(len(labels))
+            scores.append(self._feed(rows, encoded, weights, order))
+            seen.append(encoded[order])
         self.online_scores_ = np.concatenate(scores)
         self._labels = np.concatenate(seen)
 
@@ -268,8 +264,19 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
         encoded = coding.encode(labels)
         weights = self._by_class(weights, labels, encoded, coding)
+        if len(encoded) > BLOCK:
+            self._check_computable(rows)
         self.online_scores_ = self._feed(rows, encoded, weights)
         self._labels = encoded
+
+    def _check_computable(self, rows: Rows) -> None:
+        """Raise a ValueError if a row overflows, before earlier blocks are learned."""
+        for start in range(0, len(rows), PIECE):
+            part = slice(start, start + PIECE)
+            try:
+                self.player_.points_of(self._ready(_part(rows, part)))
+            except NumericalError as error:
+                raise _named(error, np.arange(len(rows))[part]) from None
 
     def _by_class(
         self, weights: Any, labels: NDArray[Any], encoded: Floats, coding: LabelCoding

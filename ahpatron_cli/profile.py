@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ahpatron_cli import __version__
-from ahpatron_cli.core.rows import CsrRows, Floats, compressed, row_sums
+from ahpatron_cli.core.rows import CsrRows, Floats, row_sums
 from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.data.dataset import DENSE_SHARE
 from ahpatron_cli.data.geometry import (
@@ -185,7 +185,7 @@ def profile_of(
     parts, hashes, labels = list[CsrRows](), list[Any](), list[Floats]()
     for chunk in reader:
         tally.add(chunk.labels)
-        part = compressed(chunk.rows)  # stored zeros are no values
+        part = chunk.stored
         sizes = part.indptr + np.arange(len(part) + 1)  # an empty row needs memory, too
         count = int(np.searchsorted(sizes, room, "right")) - 1
         if count:

@@ -363,13 +363,34 @@ def test_a_fit_that_is_refused_leaves_the_estimator_as_it_was(rows: Any, labels:
     assert new.fit(X, Y).mistakes_ == model.mistakes_
 
 
-def test_rows_that_are_refused_leave_the_estimator_as_it_was() -> None:
-    model = small("ahpatron").fit(X, Y)
-    scores = model.decision_function(X)
-    for rows in (X[:, :2], np.full((400, 3), np.nan)):
-        with pytest.raises(ValueError):
-            model.partial_fit(rows, Y)
-        np.testing.assert_array_equal(model.decision_function(X), scores)
+WILD = np.tile(X, (12, 1))
+WILD[-1, 1] = 1e300  # its square overflows
+
+
+@pytest.mark.parametrize(
+    ("learner", "rows", "labels", "given"),
+    [
+        ("ahpatron", X[:, :2], Y, {}),
+        ("ahpatron", np.full((400, 3), np.nan), Y, {}),
+        ("ahpatron", WILD, np.tile(Y, 12), {}),
+        ("metron", WILD, np.tile(Y, 12), {"check_input": False}),
+        ("metron", WILD[-1:], Y[-1:], {}),
+        ("ahpatron", X, Y[:399], {"check_input": False}),
+        ("ahpatron", X, Y, {"check_input": False, "sample_weight": np.zeros(400)}),
+        ("rbp", X, Y, {"sample_weight": np.full(400, 2.0)}),
+        ("ahpatron", X, Y, {"classes": ["no", "perhaps"]}),
+    ],
+)
+def test_rows_that_are_refused_leave_the_estimator_as_it_was(
+    learner: str, rows: Any, labels: Any, given: dict[str, Any]
+) -> None:
+    model = small(learner).fit(X, Y)
+    before, scores = {**vars(model)}, model.decision_function(X)
+    with pytest.raises(ValueError):
+        model.partial_fit(rows, labels, **given)
+    assert vars(model) == before
+    assert model.player_.tally.rounds == 400
+    np.testing.assert_array_equal(model.decision_function(X), scores)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -531,17 +552,6 @@ def test_a_row_that_cannot_be_computed_is_named(shuffle: bool) -> None:
         model.predict(np.vstack([*[X] * 20, wild]))
     with pytest.raises(ValueError, match="row 123 of X"):
         model.partial_fit(wild, Y)
-
-
-def test_a_fit_that_fails_leaves_an_unfitted_estimator() -> None:
-    wild = X.copy()
-    wild[123, 1] = 1e300
-    model = small("ahpatron")
-    model.fit(X, Y)
-    with pytest.raises(ValueError, match="row 123 of X"):
-        model.fit(wild, Y)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
 
 
 @pytest.mark.parametrize("call", [60, 250])

@@ -34,8 +34,8 @@ class Batch:
 
     @property
     def stored(self) -> CsrRows:
-        """The rows as `CsrRows`; zeros that the file stores stay, for they name features."""
-        return self.rows if isinstance(self.rows, CsrRows) else compressed(self.rows)
+        """The rows as `CsrRows`, without zeros."""
+        return compressed(self.rows)
 
     @property
     def values(self) -> int:

@@ -82,6 +82,14 @@ class CsrRows:
         width = max(self.width, columns.item(-1) + 1)
         return CsrRows(indptr, all_columns[order], values[order], width)
 
+    def without_zeros(self) -> CsrRows:
+        """The same rows, in which no zeros are stored."""
+        if self.values.all():
+            return self
+        filled = self.values != 0.0
+        indptr = np.concatenate(([0], np.cumsum(filled)))[self.indptr]
+        return CsrRows(indptr, self.columns[filled], self.values[filled], self.width)
+
     def is_legal(self) -> bool:
         """Whether columns increase and all indices are in range, as products require."""
         indptr, columns = self.indptr, self.columns
@@ -159,16 +167,12 @@ def rows_of(rows: Rows, part: slice) -> Rows:
 
 
 def compressed(rows: Rows) -> CsrRows:
-    """The rows as `CsrRows`, without zeros."""
-    if not isinstance(rows, CsrRows):
-        owners, columns = np.nonzero(rows)
-        indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(rows)))))
-        return CsrRows(indptr, columns.astype(np.int32), rows[owners, columns], rows.shape[1])
-    if rows.values.all():
+    """The rows as `CsrRows`; zeros that sparse rows store stay."""
+    if isinstance(rows, CsrRows):
         return rows
-    filled = rows.values != 0.0
-    indptr = np.concatenate(([0], np.cumsum(filled)))[rows.indptr]
-    return CsrRows(indptr, rows.columns[filled], rows.values[filled], rows.width)
+    owners, columns = np.nonzero(rows)
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(rows)))))
+    return CsrRows(indptr, columns.astype(np.int32), rows[owners, columns], rows.shape[1])
 
 
 def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:

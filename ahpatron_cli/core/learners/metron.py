@@ -31,7 +31,7 @@ from ahpatron_cli.core.numerics import (
 )
 from ahpatron_cli.core.parameters import as_in
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, compressed
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.core.span import Symmetric
 from ahpatron_cli.core.state import State, Stateful, StateReader
 
@@ -106,7 +106,7 @@ class Metric(Stateful):
         S and all earlier examples are 0 there, so the weight had no effect before.
         """
         if isinstance(points, SparsePoints):
-            rows = compressed(points.csr)
+            rows = points.csr.without_zeros()
             self._insert(rows.columns)
             places, _ = self._find(rows.columns)  # all are there now
             new = self.weights[places] == 0.0
@@ -137,7 +137,7 @@ class Metric(Stateful):
     def add(self, points: Points) -> None:
         """Add examples, after `expect`, to the statistics."""
         if isinstance(points, SparsePoints):
-            rows = compressed(points.csr)
+            rows = points.csr.without_zeros()
             places, known = self._find(rows.columns)
             assert known.all()
             moved = rows.values - self.first[places]

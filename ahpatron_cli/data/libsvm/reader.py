@@ -101,7 +101,7 @@ class SvmReader(Reader):
     def _note(self, chunk: Batch) -> None:
         rows = chunk.stored
         self.rows_read += len(chunk.labels)
-        self.values_read += len(rows.values)
+        self.values_read += int(np.count_nonzero(rows.values))
         self.traits.max_index = max(self.traits.max_index, rows.width - 1)
         self.traits.zero_based = self.traits.zero_based or not rows.columns.all()
 

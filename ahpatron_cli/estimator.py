@@ -265,8 +265,19 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
         encoded = coding.encode(labels)
         weights = self._by_class(weights, labels, encoded, coding)
+        if len(encoded) > BLOCK:
+            self._check_computable(rows)
         self.online_scores_ = self._feed(rows, encoded, weights)
         self._labels = encoded
+
+    def _check_computable(self, rows: Rows) -> None:
+        """Raise a ValueError if a row overflows, before earlier blocks are learned."""
+        for start in range(0, len(rows), PIECE):
+            part = slice(start, start + PIECE)
+            try:
+                self.player_.points_of(self._ready(_part(rows, part)))
+            except NumericalError as error:
+                raise _named(error, np.arange(len(rows))[part]) from None
 
     def _by_class(
         self, weights: Any, labels: NDArray[Any], encoded: Floats, coding: LabelCoding

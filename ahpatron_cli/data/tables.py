@@ -283,7 +283,7 @@ class _Seen:
                 values[cell] = value
                 self.zeros += count * (value == 0)
             elif kind == "category":
-                name = category_name(cell)
+                name = cell if cell in self.categories else category_name(cell)
                 if name in self.categories or len(self.categories) <= MAX_CATEGORIES:
                     self.categories[name] += count
         if values:

@@ -27,7 +27,7 @@ from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, unit_rows
 from ahpatron_cli.core.tally import MAX_CLASSES
-from ahpatron_cli.data.cells import LabelKind
+from ahpatron_cli.data.cells import LabelKind, label_kind
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH, Preparation, StreamState
 from ahpatron_cli.data.frames import column_names, frame_cells
 from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
@@ -442,7 +442,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         names = [f"x{j}" for j in range(self.n_features_in_)] if names is None else names
         target = self._target_name
         target = target if isinstance(target, str) and target not in names else "label"
-        shown = map(show if numeric else str, classes)
+        shown = [show(label) if numeric else str(label) for label in classes]
+        kind: LabelKind = "number" if numeric and label_kind(shown) == "number" else "text"
         numbers: dict[str, Any] = dict(zip(shown, self._known.labels, strict=True))
         columns = [Column(str(name), "number") for name in names]
         return Schema(
@@ -450,15 +451,15 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             label=target,
             labels=numbers,
             missing="refuse",
-            label_kind=_kind_of(self.classes_),
+            label_kind="boolean" if self.classes_.dtype.kind == "b" else kind,
         )
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: str | None = None) -> Self:
         """Load a fitted estimator from a model file of `save` or `ahpatron run --save`.
 
-        `partial_fit` continues learning. If the model was trained on a table, X must be a
-        DataFrame with the columns of that table.
+        `partial_fit` continues learning. If the model was trained on a table, X is a DataFrame with
+        the columns of that table, in any order; missing cells are treated as in training.
 
         Parameters
         ----------
@@ -639,10 +640,3 @@ def _label_array(names: list[str], kind: LabelKind) -> NDArray[Any]:
         return np.array([name == "True" for name in names])
     floats = np.array([float(name) for name in names])
     return floats.astype(np.int64) if (floats % 1 == 0).all() else floats
-
-
-def _kind_of(classes: NDArray[Any]) -> LabelKind:
-    """What labels with this dtype are in a table."""
-    if classes.dtype.kind == "b":
-        return "boolean"
-    return "number" if classes.dtype.kind in "iuf" else "text"

@@ -30,6 +30,7 @@ from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data import npz
 from ahpatron_cli.data.batch import Batch
+from ahpatron_cli.data.cells import label_key
 from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
@@ -293,11 +294,18 @@ def _check_header(header: Header) -> None:
         legal = list(labels) == sorted({*known})
     if not legal or len(header.costs or labels) != len(labels):
         raise StateError("its labels or their costs cannot be right")
-    if schema and header.width <= len(schema.features):
+    if schema is not None:
+        _check_schema(schema, header.width)
+
+
+def _check_schema(schema: Schema, width: int) -> None:
+    """Check the consistency of a schema, for rows with `width` columns."""
+    if width <= len(schema.features):
         raise StateError("its schema has more features than its rows")
-    for column in schema.columns if schema else ():
-        if len(column.shares) not in (0, len(column.categories)):
-            raise StateError("its schema has shares of other categories")
+    if any(len(column.shares) not in (0, len(column.categories)) for column in schema.columns):
+        raise StateError("its schema has shares of other categories")
+    if any(label_key(label, schema.label_kind) is None for label in schema.labels):
+        raise StateError(f"its schema has labels that are no {schema.label_kind}")
 
 
 def _check_learner(header: Header, given: str | None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.data.csv_text import Cells, Texts, Values
+from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 
 ROWS = 1 << 13
@@ -30,6 +31,9 @@ class ArrowReader:
         self._pa: Any = pyarrow
         try:
             file = pyarrow.OSFile(path)
+        except OSError as error:
+            raise cannot_open(path, error) from None
+        try:
             magic = file.read(6)
             file.seek(0)
             if magic.startswith(b"PAR1"):
@@ -40,11 +44,8 @@ class ArrowReader:
                 ipc = pyarrow.ipc
                 self._content = (ipc.open_file if magic == b"ARROW1" else ipc.open_stream)(file)
                 self.names = self._content.schema.names
-        except pyarrow.ArrowException as error:
-            raise self._damaged(error) from None
-        except OSError as error:
-            problem = f"cannot be opened: {error.strerror or error}"
-            raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            raise self._unreadable(error) from None
 
     def batches(
         self, used: set[str], text: set[str], copied: Collection[str] = ()
@@ -53,13 +54,14 @@ class ArrowReader:
         names, row = [name for name in self.names if name in used], 1
         try:
             for part in self._parts(names):
+                part.validate(full=True)  # wrong offsets would read any memory
                 for start in range(0, part.num_rows, ROWS):
                     batch = part.slice(start, ROWS)
                     lines = np.arange(row, row + batch.num_rows)
                     row += batch.num_rows
                     yield Cells(lines, {name: self._values(name, batch[name]) for name in names})
-        except self._pa.ArrowException as error:
-            raise self._damaged(error) from None
+        except (self._pa.ArrowException, OSError) as error:
+            raise self._unreadable(error) from None
 
     def _parts(self, names: list[str]) -> Iterator[Any]:
         content = self._content
@@ -92,9 +94,14 @@ class ArrowReader:
             raise bad_data(f"column {name!r} has values that are not finite", self.path)
         return values
 
-    def _damaged(self, error: Exception) -> UserError:
+    def _unreadable(self, error: Exception) -> UserError:
+        """The error for a file that the machine cannot read, or whose content is damaged."""
+        if isinstance(error, OSError) and error.errno is not None:
+            problem = f"reading failed: {error.strerror or error}"
+            return UserError(problem, code=ExitCode.IO_ERROR, place=Place(self.path))
         reason = str(error).partition("\n")[0][:200]
-        return bad_data(f"no Parquet or Arrow file, or it is damaged: {reason}", self.path)
+        problem = f"no Parquet or Arrow file, or it is damaged: {reason}"
+        return bad_data(problem, self.path, hint="fetch or write the file again")
 
 
 def _floats(column: Any) -> Floats:

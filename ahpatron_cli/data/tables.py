@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -42,7 +43,7 @@ from ahpatron_cli.data.schema import (
     texts,
 )
 from ahpatron_cli.data.source import Source, first_batches, open_source
-from ahpatron_cli.errors import bad_data, one_of, suggestion, usage
+from ahpatron_cli.errors import UserError, bad_data, one_of, suggestion, usage
 from ahpatron_cli.signals import StreamEnded
 
 MAX_CATEGORIES = 1000
@@ -169,7 +170,6 @@ class TableReader(Reader):
                 line = int(batch.lines[np.argmax(unlabelled)])
                 hint = "rows without labels are predicted in one pass in file order only"
                 raise bad_data("this row has no label", path, line, hint)
-            self.rows_read += len(batch.labels)
             self.values_read += batch.values
             yield batch
 
@@ -189,7 +189,11 @@ class TableReader(Reader):
         text = named | {column.name for column in schema.columns if column.kind != "number"}
         with suppress(StreamEnded):
             batches = chain(self._head, self._reader.batches(used, text, copied))
-            yield from _limited(batches, self._max_rows)
+            for cells in _limited(batches, self._max_rows):
+                self.rows_read += len(cells.lines)
+                yield cells
+            if not self.rows_read:
+                raise no_rows(self._reader.path)
         if found := [f"{what} ({count:,})" for what, count in self.odd.items() if count]:
             self.traits.remarks += (f"not seen in training, taken as no value: {listed(found)}",)
 
@@ -216,9 +220,14 @@ def open_reader(source: Source) -> CsvReader | ArrowReader:
     """The reader for a table, chosen by its first bytes or its name."""
     is_arrow = source.head.startswith((b"PAR1", b"ARROW1"))
     if is_arrow or source.name.lower().endswith(ARROW_SUFFIXES):
-        if source.is_stdin:
+        if not source.rereadable:
             hint = "save it to a file, or write CSV"
             raise bad_data("Parquet and Arrow are not read from a pipe", source.name, hint=hint)
+        if source.packing is not None:
+            problem = f"Parquet and Arrow files packed with {source.packing} are not read"
+            unpacked = f"unpacked{Path(source.name).with_suffix('').suffix}"
+            command = f"{source.packing} -dc {shlex.quote(source.name)} > {unpacked}"
+            raise bad_data(problem, source.name, hint=f"unpack it: `{command}`")
         return ArrowReader(source.name)
     return CsvReader(source.read1, source.name)
 
@@ -323,7 +332,10 @@ def infer(
     seen = [_Seen(name, name in options.category) for name in reader.names if name not in others]
     positive = None if options.positive is None else label_name(options.positive)
     labels, labelled = Counter({label_name(name): 0 for name in options.labels}), 0
+    rows = 0
+    unlabelled = Counter[str]()
     for cells in batches:
+        rows += len(cells.lines)
         for one in seen:
             one.add(cells.columns[one.name], cells.lines)
             if one.counts["category"] or one.counts["date"]:
@@ -331,17 +343,23 @@ def infer(
         for cell, count, _ in texts(cells.columns[label]).counts():
             name = label_name(cell)
             if cell in MISSING:
+                unlabelled[cell] += count
                 continue
             labelled += count
             if name in labels or name == positive or len(labels) <= MAX_CLASSES:
                 labels[name] += count
-    found = {one.name: one.column(options.missing, path) for one in seen if labelled}
+    if not rows:
+        raise no_rows(path)
+    if not labelled:
+        problem = f"no row has a label in column {label!r}"
+        raise bad_data(problem, path, 1, hint=_no_labels(unlabelled))
+    found = {one.name: one.column(options.missing, path) for one in seen}
     columns = [column for column in found.values() if column]
     all_numbers = (one for one in seen if one.counts["number"] == one.counts.total())
     numeric |= {one.name: 10 * one.zeros > one.counts.total() for one in all_numbers}
     if not columns:
-        raise bad_data("no rows with a label, or no columns of features are left", path, 1)
-    numbers, notes = _label_numbers(labels, positive, label, path)
+        raise bad_data("no columns of features are left", path, 1)
+    numbers, notes = _label_numbers(labels, positive, unlabelled, label, path)
     empty = [name for name, column in found.items() if column is None]
     become = {"indicator": "0, with an indicator feature", "mean": "the mean"}
     for note, names in (
@@ -366,8 +384,23 @@ def infer(
     return schema, tuple(notes), scan
 
 
+def no_rows(path: str) -> UserError:
+    """The error for a table without rows."""
+    return bad_data("there are no rows: the table has a header only", path, 1)
+
+
+def _no_labels(cells: Counter[str]) -> str:
+    """Hint on cells of the label column that count as no label, with their numbers."""
+    shown = [f"{cell or 'an empty cell'} ({count:,})" for cell, count in cells.most_common()]
+    return f"these cells are no labels: {listed(shown)}; if one of them is, write another word"
+
+
 def _label_numbers(
-    labels: Counter[str], positive: str | None, column: str, path: str
+    labels: Counter[str],
+    positive: str | None,
+    unlabelled: Counter[str],
+    column: str,
+    path: str,
 ) -> tuple[dict[str, float], list[str]]:
     """Code of each label, and notes for the user if codes differ from the labels."""
     if positive is not None:
@@ -384,8 +417,9 @@ def _label_numbers(
     numeric = {name: value for name, value in values.items() if value is not None}
     is_numeric = len(numeric) == len(labels)
     if len(labels) == 1 and not is_numeric:
-        problem = f"all rows have the same label, {next(iter(labels))}: there is nothing to learn"
-        raise bad_data(problem, path)
+        which = "all rows with a label" if unlabelled else "all rows"
+        problem = f"there is nothing to learn: {which} have the same label, {next(iter(labels))}"
+        raise bad_data(problem, path, hint=_no_labels(unlabelled) if unlabelled else None)
     if is_numeric:
         ordered = sorted(numeric, key=numeric.__getitem__)
         if len(ordered) != 2 or tuple(sorted(numeric.values())) in PLAIN_PAIRS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,14 +27,15 @@ from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, unit_rows
 from ahpatron_cli.core.tally import MAX_CLASSES
-from ahpatron_cli.data.csv_text import Cells, Texts, number
+from ahpatron_cli.data.cells import LabelKind
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH, Preparation, StreamState
+from ahpatron_cli.data.frames import column_names, frame_cells
 from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
 from ahpatron_cli.data.labels import show
-from ahpatron_cli.data.schema import Column, Schema
+from ahpatron_cli.data.schema import Column, Schema, Unseen
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.models import load_model, model_of, to_bytes
-from ahpatron_cli.output.predictions import chosen, label_names
+from ahpatron_cli.output.predictions import OTHER, chosen, label_names
 from ahpatron_cli.runner import LearnerSpec, generator_seed
 
 BLAS = ThreadpoolController().select(user_api="blas")
@@ -283,12 +284,18 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         schema: Schema | None = self._known.schema
         if schema is None or not hasattr(X, "columns"):
             return None
+        schema = msgspec.structs.replace(schema, id=None)
         names = [column.name for column in schema.columns]
-        if schema.features == names or not {*names} <= {*X.columns}:
+        given = column_names(X)
+        if not {*names} <= {*given} and {*schema.features} <= {*given}:
             return None  # X has numeric features already: scikit-learn checks them
-        cells = Cells(np.arange(len(X)), {name: _cells(X[name]) for name in names})
+        unseen = Unseen()
         with _as_value_errors():
-            rows = msgspec.structs.replace(schema, id=None).encode(cells, "X", Counter()).stored
+            schema.check_columns(given, "X")
+            cells = frame_cells(X, names, schema.text_columns(), "X")
+            rows = schema.encode(cells, "X", unseen).stored
+        for note in unseen.notes:
+            warnings.warn(note, UserWarning, stacklevel=4)
         return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
 
     def _begin(
@@ -438,7 +445,13 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         shown = map(show if numeric else str, classes)
         numbers: dict[str, Any] = dict(zip(shown, self._known.labels, strict=True))
         columns = [Column(str(name), "number") for name in names]
-        return Schema(columns, target, numbers, missing="refuse")
+        return Schema(
+            columns=columns,
+            label=target,
+            labels=numbers,
+            missing="refuse",
+            label_kind=_kind_of(self.classes_),
+        )
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: str | None = None) -> Self:
@@ -465,7 +478,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         new.player_ = player
         new._preparation, new._known = model.prepared(Preparation())
         new.n_features_in_ = of.width - (of.features < of.width)  # indices of files may start at 0
-        new.classes_ = _label_array(label_names(of.labels, of.schema))
+        kind = of.schema.label_kind if of.schema else "number"
+        new.classes_ = _label_array(label_names(of.labels, of.schema), kind)
         new._codes = _codes(new.classes_)
         if of.costs is not None:
             new.class_weight = dict(zip(new.classes_.tolist(), of.costs, strict=True))
@@ -617,23 +631,18 @@ def _looked_up(labels: NDArray[Any], table: Mapping[Any, float]) -> Floats:
         raise ValueError(f"{problem}: {error.args[0]!r}") from None
 
 
-def _label_array(names: list[str]) -> NDArray[Any]:
-    """Labels from their names in a model file, as numbers or booleans if all are, else as text."""
-    values = [number(name) for name in names]
-    if None not in values:
-        floats = np.array(values, dtype=np.float64)
-        return floats.astype(np.int64) if (floats % 1 == 0).all() else floats
-    return np.array([name == "True" for name in names] if {*names} == {"True", "False"} else names)
+def _label_array(names: list[str], kind: LabelKind) -> NDArray[Any]:
+    """Labels from their names in a model file, as numbers or booleans if they are; else as text."""
+    if OTHER in names or kind not in ("number", "boolean"):
+        return np.array(names)
+    if kind == "boolean":
+        return np.array([name == "True" for name in names])
+    floats = np.array([float(name) for name in names])
+    return floats.astype(np.int64) if (floats % 1 == 0).all() else floats
 
 
-def _cells(column: Any) -> Floats | Texts:
-    """Cells of a DataFrame column as the table readers return them: floats or text."""
-    values = np.asarray(column)
-    if values.dtype.kind in "fiu":
-        return values.astype(np.float64)
-    if values.dtype.kind == "M":
-        values = values.astype("datetime64[s]").astype(str)
-    cells = values.tolist()
-    return Texts.of(
-        ["" if cell is None or cell in ("NaT", np.nan) else str(cell) for cell in cells]
-    )
+def _kind_of(classes: NDArray[Any]) -> LabelKind:
+    """What labels with this dtype are in a table."""
+    if classes.dtype.kind == "b":
+        return "boolean"
+    return "number" if classes.dtype.kind in "iuf" else "text"

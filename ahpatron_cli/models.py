@@ -295,6 +295,9 @@ def _check_header(header: Header) -> None:
         raise StateError("its labels or their costs cannot be right")
     if schema and header.width <= len(schema.features):
         raise StateError("its schema has more features than its rows")
+    for column in schema.columns if schema else ():
+        if len(column.shares) not in (0, len(column.categories)):
+            raise StateError("its schema has shares of other categories")
 
 
 def _check_learner(header: Header, given: str | None) -> None:

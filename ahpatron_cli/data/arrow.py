@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.data.csv_text import Cells, Texts, Values
+from ahpatron_cli.data.cells import Cells, Dates, Texts, Values, number_texts
 from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 
 ROWS = 1 << 13
 """Number of rows read at a time."""
+_NOT_A_TIME = np.iinfo(np.int64).min
+"""NumPy's NaT."""
 
 
 class ArrowReader:
@@ -48,9 +50,13 @@ class ArrowReader:
             raise self._unreadable(error) from None
 
     def batches(
-        self, used: set[str], text: set[str], copied: Collection[str] = ()
+        self,
+        used: set[str],
+        text: Collection[str],
+        no_numbers: Collection[str] = (),
+        copied: Collection[str] = (),
     ) -> Iterator[Cells]:
-        """Batches of the `used` columns. Their types decide what is text; the rest is ignored."""
+        """Batches of the `used` columns: as text if they are in `text`, else by their types."""
         names, row = [name for name in self.names if name in used], 1
         try:
             for part in self._parts(names):
@@ -59,7 +65,11 @@ class ArrowReader:
                     batch = part.slice(start, ROWS)
                     lines = np.arange(row, row + batch.num_rows)
                     row += batch.num_rows
-                    yield Cells(lines, {name: self._values(name, batch[name]) for name in names})
+                    columns = {
+                        name: self._values(name, batch[name], as_text=name in text)
+                        for name in names
+                    }
+                    yield Cells(lines, columns)
         except (self._pa.ArrowException, OSError) as error:
             raise self._unreadable(error) from None
 
@@ -71,28 +81,52 @@ class ArrowReader:
             return (content.get_batch(i) for i in range(content.num_record_batches))
         return iter(content)
 
-    def _values(self, name: str, column: Any) -> Values:
-        """Values of a column as floats (dates and times in days) or as text."""
-        pa, kind, types = self._pa, column.type, self._pa.types
-        if types.is_dictionary(kind):
-            column, kind = column.cast(kind.value_type), kind.value_type
-        if types.is_date(kind) or types.is_timestamp(kind):
-            moments = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
-            return _floats(moments.cast(pa.int64())) / 86_400e6
-        if types.is_time(kind):
-            return _floats(column.cast(pa.time64("ns")).cast(pa.int64())) / 86_400e9
-        if types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind):
-            coded = column.cast(pa.string()).fill_null("").dictionary_encode()
-            texts = [cell.strip() for cell in coded.dictionary.to_pylist()]
-            return Texts(coded.indices.to_numpy().astype(np.int64), texts)
+    def _values(self, name: str, column: Any, *, as_text: bool) -> Values:
+        """Values of a column: numbers, dates or text, by its type; or as exact text."""
+        pa, types = self._pa, self._pa.types
+        if types.is_dictionary(column.type):  # what a CSV file has instead, also for numbers
+            column = column.cast(column.type.value_type)
+        kind = column.type
+        if (dates := self._dates(column)) is not None:
+            return dates.texts() if as_text else dates
+        if types.is_boolean(kind):
+            words = pa.array(["False", "True"])
+            return self._texts(words.take(column.cast(pa.int8())))
+        if types.is_decimal(kind) or kind in (pa.string(), pa.large_string(), pa.string_view()):
+            return self._texts(column)
+        if types.is_integer(kind) and as_text:
+            return self._texts(column)
         try:
-            values = _floats(column.cast(pa.float64(), safe=False))
+            values = column.to_numpy(zero_copy_only=False) if types.is_floating(kind) else None
+            numbers = _floats(column.cast(pa.float64(), safe=False))
         except pa.ArrowException:
             problem = f"column {name!r} has the type {kind}"
             raise bad_data(problem, self.path, hint=f"leave it out: --drop {name}") from None
-        if np.isinf(values).any():
+        if as_text:
+            return number_texts(numbers if values is None else values)
+        if np.isinf(numbers).any():
             raise bad_data(f"column {name!r} has values that are not finite", self.path)
-        return values
+        return numbers
+
+    def _dates(self, column: Any) -> Dates | None:
+        """A column of dates or times; None if its type is another one."""
+        pa, types = self._pa, self._pa.types
+        if types.is_date(column.type):
+            moments = column.cast(pa.date32()).to_numpy(zero_copy_only=False)
+            return Dates(moments, "date")
+        if types.is_timestamp(column.type):
+            moments = column.to_numpy(zero_copy_only=False)
+            return Dates(moments, "moment", has_zone=column.type.tz is not None)
+        if types.is_time(column.type):
+            since_midnight = column.cast(pa.time64("ns")).cast(pa.int64()).fill_null(_NOT_A_TIME)
+            return Dates(since_midnight.to_numpy().view("datetime64[ns]"), "time")
+        return None
+
+    def _texts(self, column: Any) -> Texts:
+        """A column as text, as Arrow writes it; empty for nulls."""
+        coded = column.cast(self._pa.string()).fill_null("").dictionary_encode()
+        texts = [cell.strip() for cell in coded.dictionary.to_pylist()]
+        return Texts(coded.indices.to_numpy().astype(np.int64), texts)
 
     def _unreadable(self, error: Exception) -> UserError:
         """The error for a file that the machine cannot read, or whose content is damaged."""

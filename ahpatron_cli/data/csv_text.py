@@ -9,68 +9,23 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.data.cells import MISSING, Cells, Texts, number
 from ahpatron_cli.data.libsvm.fast import MARGIN, decimals, keep_freed_memory
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE
 from ahpatron_cli.errors import bad_data
 
-MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None", "?"})
-"""Cells that stand for a missing value."""
 DELIMITERS = ",;\t|"
 PIECE = 1 << 18
 """Number of bytes requested at a time."""
 _PRINTABLE = bytes([ord("\n"), *range(ord(" "), 127)])
 """ASCII without characters that NumPy's parser might skip."""
 _QUOTED = re.compile(r'"[^"]*"')
-
-
-class Texts:
-    """Cells of a text column: the number of each cell in a list of texts."""
-
-    def __init__(self, codes: Integers, texts: list[str]) -> None:
-        self.codes, self.texts = codes, texts
-
-    @classmethod
-    def of(cls, cells: Sequence[str]) -> Texts:
-        """The cells of a list."""
-        numbers = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}
-        codes = np.fromiter(map(numbers.__getitem__, cells), np.int64, len(cells))
-        return cls(codes, list(numbers))
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, part: slice) -> Texts:
-        return Texts(self.codes[part], self.texts)
-
-    def counts(self) -> Iterator[tuple[str, int, int]]:
-        """Yield each text that occurs, with its number of cells and its first row."""
-        counts, rows = np.bincount(self.codes, minlength=len(self.texts)), np.arange(len(self))
-        first = np.zeros(len(self.texts), dtype=np.int64)
-        first[self.codes[::-1]] = rows[::-1]  # of several rows the last assigned one stays
-        found = zip(self.texts, counts.tolist(), first.tolist(), strict=True)
-        return (one for one in found if one[1])
-
-    def tolist(self) -> list[str]:
-        """All cells as text."""
-        found: list[str] = np.array(self.texts, dtype=object)[self.codes].tolist()
-        return found
-
-    def numbers(self, read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
-        """`read(cell)` of each cell (NaN if missing); also the first row where that is None."""
-        counts = np.bincount(self.codes, minlength=len(self.texts)).tolist()
-        values = [
-            np.nan if not count or text in MISSING else read(text)
-            for text, count in zip(self.texts, counts, strict=True)
-        ]
-        wrong = [code for code, value in enumerate(values) if value is None]
-        row = int(np.argmax(np.isin(self.codes, wrong))) if wrong else None
-        return np.array(values, dtype=np.float64)[self.codes], row
 
 
 class Spans(NamedTuple):
@@ -106,20 +61,6 @@ class Spans(NamedTuple):
         return bytes(letters[at]).decode()
 
 
-Values: TypeAlias = Floats | Texts
-"""Values of a column: floats (NaN if missing), or text without surrounding spaces."""
-
-
-class Cells(NamedTuple):
-    """Consecutive rows of a table: line number of each row, and columns by name.
-
-    Columns that are to be copied as text are `Spans`.
-    """
-
-    lines: Integers
-    columns: dict[str, Values]
-
-
 class CsvReader:
     """Reader of CSV or TSV text with a header; yields records as soon as they are complete.
 
@@ -141,17 +82,23 @@ class CsvReader:
         self._pieces = chain(filter(None, first.split(b"\n", lines)[-1:]), pieces)
 
     def batches(
-        self, used: set[str], text: set[str], copied: Collection[str] = ()
+        self,
+        used: set[str],
+        text: Collection[str],
+        no_numbers: Collection[str] = (),
+        copied: Collection[str] = (),
     ) -> Iterator[Cells]:
-        """Batches of the `used` columns, as floats if all cells are numbers and not in `text`.
+        """Batches of the `used` columns: as floats if all cells are numbers, else as text.
 
-        Columns that are `copied` are `Spans`.
+        Columns in `text` are text in any case. So are those in `no_numbers`, a collection that may
+        grow while batches are read. Columns that are `copied` are `Spans`.
         """
         keep_freed_memory()
         for raw in self._pieces:
-            cells = self._plain(raw, used, text, copied)
+            as_text = {*text, *no_numbers}
+            cells = self._plain(raw, used, as_text, copied)
             count = len(cells.lines) if cells else raw.count(b"\n")
-            cells = cells or self._any(raw, used, text, copied)
+            cells = cells or self._any(raw, used, as_text, copied)
             self._line += count
             if len(cells.lines):
                 yield cells
@@ -331,15 +278,6 @@ class CsvReader:
 def delimiter_of(header: str) -> str:
     """The delimiter of a header line."""
     return max(DELIMITERS, key=_QUOTED.sub("", header).count)
-
-
-def number(cell: str) -> float | None:
-    """Parse a cell as a finite number; None if it is none."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if abs(value) < np.inf and "_" not in cell and cell.isascii() else None
 
 
 def _numbers(cells: Sequence[str]) -> list[float | None]:

@@ -314,6 +314,7 @@ class Dataset:
         names: list[float | str | None] = list(labels)
         if schema := self.traits.schema:
             names = schema.label_names(labels)
+            by_label = {schema.label_named(str(name)) or name: w for name, w in by_label.items()}
         if unknown := [name for name in by_label if name not in names]:
             every = [unknown[0], *(name for name in names if name is not None)]
             shown = [name if isinstance(name, str) else show(name) for name in every]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -22,26 +22,22 @@ from ahpatron_cli.core.rows import Integers
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
-from ahpatron_cli.data.csv_text import (
+from ahpatron_cli.data.cells import (
     MISSING,
     Cells,
-    CsvReader,
+    Dates,
+    LabelKind,
     Texts,
     Values,
-    delimiter_of,
-    number,
-)
-from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, show
-from ahpatron_cli.data.schema import (
-    Column,
-    Schema,
     category_name,
     days,
-    label_name,
-    listed,
-    mixed,
-    texts,
+    label_key,
+    label_kind,
+    number,
 )
+from ahpatron_cli.data.csv_text import CsvReader, delimiter_of
+from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, class_fault
+from ahpatron_cli.data.schema import Column, Schema, Unseen, cell_text, listed, mixed
 from ahpatron_cli.data.source import Source, first_batches, open_source
 from ahpatron_cli.errors import UserError, bad_data, one_of, suggestion, usage
 from ahpatron_cli.signals import StreamEnded
@@ -51,8 +47,10 @@ FEWEST_ROWS = 20
 """Smallest number of rows for which a text column with few repeated values is refused."""
 WARM_UP = 1000
 """Number of rows from which the schema of a pipe is inferred."""
-PANDAS_INDEX = ("", "Unnamed: 0", "__index_level_0__")
-"""Names under which pandas writes its index as the first column."""
+_UNNAMED_INDEX = ("", "Unnamed: 0")
+"""Names of the first column of a CSV file if it is the index of pandas."""
+_INDEX_LEVEL = re.compile(r"__index_level_[0-9]+__")
+"""Names under which pandas writes its index to Parquet and Arrow files."""
 POLICIES = ("indicator", "zero", "mean", "refuse")
 """Values of --missing."""
 ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
@@ -124,22 +122,24 @@ class TableReader(Reader):
         super().__init__(source, max_rows, on_wait)
         self._reader, self._may_lack_labels = open_reader(source), may_lack_labels
         reader = self._reader
-        self.odd: Counter[str] = Counter()
-        """Counts of cells that did not occur in training, by description."""
+        self.unseen = Unseen()
+        """Counts of cells that did not occur in training."""
         self.numeric: dict[str, bool] = {}
         """Columns in which every cell is a number, each with whether many of them are 0."""
         self._head: list[Cells] = []
         remarks: tuple[str, ...] = ()
         if schema is None:
             options.check(reader.names, reader.path)
-            index = [name for name in reader.names[:1] if name in PANDAS_INDEX]
-            used = set(reader.names) - {*options.drop, *index}
+            used = set(reader.names) - {*options.drop, *pandas_index(reader.names)}
             text = {name for name in (options.label, options.id, *options.category) if name}
+            no_numbers: set[str] = set()
             if source.rereadable:
                 with open_source(source.name) as again:
                     first = open_reader(again)
-                    rows = _limited(first.batches(used, text), max_rows)
-                    schema, remarks, self.tally = infer(first, options, rows, text, self.numeric)
+                    rows = _limited(first.batches(used, text, no_numbers), max_rows)
+                    schema, remarks, self.tally = infer(
+                        first, options, rows, no_numbers=no_numbers, numeric=self.numeric
+                    )
                     for name in first.padded:  # their cells cannot be copied
                         self.numeric.pop(name, None)
                     self.tally.sha256 = again.sha256()
@@ -147,24 +147,23 @@ class TableReader(Reader):
                 batches = reader.batches(used, text)
 
                 def labelled(cells: Cells) -> int:
-                    counts = texts(cells.columns[options.label or ""]).counts()
+                    counts = cells.texts(options.label or "").counts()
                     return sum(count for cell, count, _ in counts if cell not in MISSING)
 
                 self._head = first_batches(source, batches, warm_up, labelled, on_wait)
-                schema, remarks, _ = infer(reader, options, self._head, text, {})
+                schema, remarks, _ = infer(
+                    reader, options, self._head, no_numbers=no_numbers, numeric={}
+                )
         own = [schema.id] if schema.id in reader.names else [None]
         self.schema: Schema = msgspec.structs.replace(schema, id=options.id or own[0])
         """The schema of the table."""
-        asked = [*(column.name for column in schema.columns), *filter(None, [options.id])]
-        if lost := [name for name in asked if name not in reader.names]:
-            problem = f"columns are missing: {listed(lost)}"
-            raise bad_data(problem, reader.path, 1, f"the columns are {listed(reader.names)}")
+        self.schema.check_columns(reader.names, reader.path)
         self.traits = FileInfo(len(schema.features), remarks=remarks, schema=self.schema)
 
     def __iter__(self) -> Iterator[Batch]:
         path = self._reader.path
         for cells in self.cells():
-            batch = self.schema.encode(cells, path, self.odd)
+            batch = self.schema.encode(cells, path, self.unseen)
             unlabelled = np.isnan(batch.labels)
             if not self._may_lack_labels and unlabelled.any():
                 line = int(batch.lines[np.argmax(unlabelled)])
@@ -184,18 +183,17 @@ class TableReader(Reader):
     def cells(self, copied: Collection[str] = ()) -> Iterator[Cells]:
         """Yield the cells of the table; columns `copied` of CSV as `Spans`."""
         schema = self.schema
-        named = {schema.label, schema.id or ""}
-        used = named | {column.name for column in schema.columns}
-        text = named | {column.name for column in schema.columns if column.kind != "number"}
+        text = schema.text_columns()
+        used = text | {column.name for column in schema.columns}
+        dates = {column.name for column in schema.columns if column.kind == "date"}
         with suppress(StreamEnded):
-            batches = chain(self._head, self._reader.batches(used, text, copied))
-            for cells in _limited(batches, self._max_rows):
+            rows = self._reader.batches(used, text, no_numbers=dates, copied=copied)
+            for cells in _limited(chain(self._head, rows), self._max_rows):
                 self.rows_read += len(cells.lines)
                 yield cells
             if not self.rows_read:
                 raise no_rows(self._reader.path)
-        if found := [f"{what} ({count:,})" for what, count in self.odd.items() if count]:
-            self.traits.remarks += (f"not seen in training, taken as no value: {listed(found)}",)
+        self.traits.remarks += tuple(self.unseen.notes)
 
 
 def is_table(source: Source, options: TableOptions) -> bool:
@@ -242,40 +240,76 @@ def _limited(batches: Iterable[Cells], rows: int | None) -> Iterator[Cells]:
         yield Cells(lines, columns)
 
 
+def pandas_index(names: Sequence[str]) -> list[str]:
+    """Those of the columns that are an index which pandas has written, and no features."""
+    index = [name for name in names[:1] if name in _UNNAMED_INDEX]
+    return index + [name for name in names if _INDEX_LEVEL.fullmatch(name)]
+
+
 class _Seen:
     """Statistics of a column: counts of numbers, dates, texts and missing cells."""
 
     def __init__(self, name: str, is_category: bool) -> None:
-        self.name, self._is_category = name, is_category
+        self.name = name
+        self._is_category = is_category
         self.counts: Counter[Kind] = Counter()
         self.first: dict[Kind, tuple[int, str]] = {}
         """Line and text of the first cell of each type."""
-        self.texts: set[str] = set()
-        """Distinct texts, up to one more than the largest number of categories."""
-        self._sum = 0.0
+        self.categories: Counter[str] = Counter()
+        """Cells of each category, up to one more than the largest number of categories."""
+        self._mean = 0.0
+        self._averaged = 0
+        """Mean of the numbers or dates so far, and how many they are."""
         self.zeros = 0
 
     def add(self, values: Values, lines: Integers) -> None:
         """Add the cells of a batch to the statistics."""
-        if not isinstance(values, Texts) and not self._is_category:
-            present = values[~np.isnan(values)]
-            self.counts.update(number=len(present), missing=len(values) - len(present))
-            with np.errstate(over="ignore"):  # an infinite mean is refused later
-                self._sum += float(present.sum())
-            self.zeros += int(np.count_nonzero(present == 0))
-            if len(present):
-                self.first.setdefault("number", (int(lines[0]), show(present[0])))
+        if isinstance(values, Texts):
+            self._add_texts(values, lines)
             return
-        cells = texts(values)
+        kind: Kind = "date" if isinstance(values, Dates) else "number"
+        found = values.days() if isinstance(values, Dates) else values
+        absent = np.isnan(found)
+        present = found[~absent]
+        self.counts["missing"] += len(found) - len(present)
+        if not len(present):
+            return
+        if kind not in self.first:
+            row = int(np.argmin(absent))
+            self.first[kind] = int(lines[row]), cell_text(values, row)
+        with np.errstate(over="ignore"):
+            mean = float(present.sum()) / len(present)
+        if not np.isfinite(mean):
+            mean = float((present / len(present)).sum())
+        self._average(mean, len(present))
+        self.counts[kind] += len(present)
+        self.zeros += int(np.count_nonzero(present == 0))
+
+    def _add_texts(self, cells: Texts, lines: Integers) -> None:
+        values = []
+        times = []
         for cell, count, row in cells.counts():
             kind, value = self._kind(cell)
             if kind not in self.first or lines[row] < self.first[kind][0]:
                 self.first[kind] = int(lines[row]), cell
+            if kind in ("number", "date"):
+                values.append(value)
+                times.append(count)
+                self.zeros += count * (kind == "number" and value == 0)
+            elif kind == "category":
+                name = category_name(cell)
+                if name in self.categories or len(self.categories) <= MAX_CATEGORIES:
+                    self.categories[name] += count
             self.counts[kind] += count
-            self.zeros += count * (kind == "number" and value == 0)
-            self._sum += count * value
-            if kind == "category" and len(self.texts) <= MAX_CATEGORIES:
-                self.texts.add(category_name(cell))
+        if values:
+            weights = np.array(times) / sum(times)
+            self._average(float(weights @ np.array(values)), sum(times))
+
+    def _average(self, mean: float, count: int) -> None:
+        """Add numbers or dates with this mean, without sums that could overflow."""
+        self._averaged += count
+        share = count / self._averaged
+        self._mean = self._mean * (1 - share) + mean * share
 
     def _kind(self, cell: str) -> tuple[Kind, float]:
         if cell in MISSING or self._is_category:
@@ -294,17 +328,21 @@ class _Seen:
         if len(kinds) > 1:
             line, cell = self.first[kinds[-1]]
             raise mixed(self.name, kind, cell, path, line)
+        indicator = missing == "indicator" and self.counts["missing"] > 0
+        column = Column(self.name, kind, indicator=indicator)
+        fills = missing in ("indicator", "mean") and not indicator
         if kind == "category":
             self._check_categories(rows, path)
-        # not 0, a date that would be far from all others
-        uses_mean = missing == "mean" or (missing == "indicator" and kind == "date")
-        fill = self._sum / rows if uses_mean and kind != "category" else 0.0
-        indicator = missing == "indicator" and self.counts["missing"] > 0
-        return Column(self.name, kind, sorted(self.texts), indicator, fill)
+            column.categories = sorted(self.categories)
+            if fills and not self.counts["missing"]:
+                column.shares = [self.categories[name] / rows for name in column.categories]
+        elif fills or (indicator and kind == "date"):  # not 0, a date far from all others
+            column.fill = self._mean
+        return column
 
     def _check_categories(self, rows: int, path: str) -> None:
         """Refuse a text column with too many distinct values (ids, names, free text)."""
-        different, name = len(self.texts), shlex.quote(self.name)
+        different, name = len(self.categories), shlex.quote(self.name)
         repeats = self._is_category or rows < FEWEST_ROWS or 2 * different <= rows
         if different > MAX_CATEGORIES or not repeats:
             many = f"more than {MAX_CATEGORIES:,}" if different > MAX_CATEGORIES else different
@@ -318,36 +356,36 @@ def infer(
     reader: CsvReader | ArrowReader,
     options: TableOptions,
     batches: Iterable[Cells],
-    text: set[str],
+    *,
+    no_numbers: set[str],
     numeric: dict[str, bool],
 ) -> tuple[Schema, tuple[str, ...], LabelTally]:
     """Infer the schema of a table from these rows; returns the schema, notes and label counts.
 
-    Text columns are added to `text`, and columns in which every cell is a number to `numeric`, with
-    whether more than a tenth of them are 0.
+    Columns with text or dates are added to `no_numbers`, and columns in which every cell is a
+    number to `numeric`, with whether more than a tenth of them are 0.
     """
     label, path = options.label or "", reader.path
-    index = [name for name in reader.names[:1] if name in PANDAS_INDEX]
+    index = pandas_index(reader.names)
     others = {label, options.id, *options.drop, *index}
     seen = [_Seen(name, name in options.category) for name in reader.names if name not in others]
-    positive = None if options.positive is None else label_name(options.positive)
-    labels, labelled = Counter({label_name(name): 0 for name in options.labels}), 0
-    rows = 0
+    counts = Counter(dict.fromkeys(options.labels, 0))
+    labelled = 0
     unlabelled = Counter[str]()
+    rows = 0
     for cells in batches:
         rows += len(cells.lines)
         for one in seen:
             one.add(cells.columns[one.name], cells.lines)
             if one.counts["category"] or one.counts["date"]:
-                text.add(one.name)
-        for cell, count, _ in texts(cells.columns[label]).counts():
-            name = label_name(cell)
+                no_numbers.add(one.name)
+        for cell, count, _ in cells.texts(label).counts():
             if cell in MISSING:
                 unlabelled[cell] += count
                 continue
             labelled += count
-            if name in labels or name == positive or len(labels) <= MAX_CLASSES:
-                labels[name] += count
+            if cell in counts or cell == options.positive or len(counts) <= MAX_CLASSES:
+                counts[cell] += count
     if not rows:
         raise no_rows(path)
     if not labelled:
@@ -359,11 +397,18 @@ def infer(
     numeric |= {one.name: 10 * one.zeros > one.counts.total() for one in all_numbers}
     if not columns:
         raise bad_data("no columns of features are left", path, 1)
-    numbers, notes = _label_numbers(labels, positive, unlabelled, label, path)
+    kind = label_kind(counts)
+    labels = _label_names(counts, kind)
+    positive = _positive_label(options.positive, labels, kind, path)
+    if len(labels) == 1 and positive is None and kind != "number":
+        which = "all rows with a label" if unlabelled else "all rows"
+        problem = f"there is nothing to learn: {which} have the same label, {next(iter(labels))}"
+        raise bad_data(problem, path, hint=_no_labels(unlabelled) if unlabelled else None)
+    numbers, notes = _label_numbers(labels, kind, positive, label, path)
     empty = [name for name, column in found.items() if column is None]
     become = {"indicator": "0, with an indicator feature", "mean": "the mean"}
     for note, names in (
-        ("the unnamed first column is left out", [repr(name) for name in index]),
+        ("the index that pandas has written is left out", [repr(name) for name in index]),
         ("columns without values are left out", empty),
         (
             "one feature per category",
@@ -380,7 +425,16 @@ def infer(
         scan.count(numbers.get(name, -1.0), count)
     scan.rows = labelled  # with those that are not counted
     dropped = [*options.drop, *index, *empty]
-    schema = Schema(columns, label, numbers, options.missing, positive, options.id, dropped)
+    schema = Schema(
+        columns=columns,
+        label=label,
+        labels=numbers,
+        missing=options.missing,
+        positive=positive,
+        id=options.id,
+        dropped=dropped,
+        label_kind=kind,
+    )
     return schema, tuple(notes), scan
 
 
@@ -395,35 +449,51 @@ def _no_labels(cells: Counter[str]) -> str:
     return f"these cells are no labels: {listed(shown)}; if one of them is, write another word"
 
 
+def _label_names(counts: Counter[str], kind: LabelKind) -> Counter[str]:
+    """Counts of labels by the text that is shown: that of the table, unless it has several."""
+    spellings: dict[str, list[str]] = {}
+    for text in counts:
+        spellings.setdefault(label_key(text, kind) or text, []).append(text)
+    names: Counter[str] = Counter()
+    for key, texts in spellings.items():
+        is_unique = len(texts) == 1 and kind != "boolean"
+        names[texts[0] if is_unique else key] = sum(counts[text] for text in texts)
+    return names
+
+
+def _positive_label(
+    text: str | None, labels: Collection[str], kind: LabelKind, path: str
+) -> str | None:
+    """The label that --positive names, in whatever spelling."""
+    if text is None:
+        return None
+    keys = {label_key(label, kind): label for label in labels}
+    label = keys.get(label_key(text, kind))
+    if label is None:
+        hint = suggestion(text, labels) or f"the labels are {listed(sorted(labels))}"
+        raise bad_data(f"no row has the label {text!r}", path, hint=hint)
+    return label
+
+
 def _label_numbers(
-    labels: Counter[str],
-    positive: str | None,
-    unlabelled: Counter[str],
-    column: str,
-    path: str,
+    labels: Counter[str], kind: LabelKind, positive: str | None, column: str, path: str
 ) -> tuple[dict[str, float], list[str]]:
     """Code of each label, and notes for the user if codes differ from the labels."""
     if positive is not None:
-        if positive not in labels:
-            hint = suggestion(positive, labels) or f"the labels are {listed(sorted(labels))}"
-            raise bad_data(f"no row has the label {positive!r}", path, hint=hint)
         few = labels if len(labels) <= MAX_CLASSES else [positive]
         numbers = {name: 1.0 if name == positive else -1.0 for name in sorted(few)}
         return numbers, [f"label {positive} is +1, every other label -1"]
     if len(labels) > MAX_CLASSES:
         problem = f"column {column!r} has more than {MAX_CLASSES:,} different labels"
         raise bad_data(problem, path, hint="--positive VALUE runs one label against all others")
-    values = {name: number(name) for name in labels}
-    numeric = {name: value for name, value in values.items() if value is not None}
-    is_numeric = len(numeric) == len(labels)
-    if len(labels) == 1 and not is_numeric:
-        which = "all rows with a label" if unlabelled else "all rows"
-        problem = f"there is nothing to learn: {which} have the same label, {next(iter(labels))}"
-        raise bad_data(problem, path, hint=_no_labels(unlabelled) if unlabelled else None)
+    is_numeric = kind == "number"
+    values = {name: value for name in labels if (value := number(name)) is not None}
+    if len(values) == len(labels) and class_fault(_counted(values, labels)):
+        return values, []  # numbers that hardly repeat, which `find_labels` refuses
     if is_numeric:
-        ordered = sorted(numeric, key=numeric.__getitem__)
-        if len(ordered) != 2 or tuple(sorted(numeric.values())) in PLAIN_PAIRS:
-            return {name: numeric[name] for name in ordered}, []
+        ordered = sorted(labels, key=values.__getitem__)
+        if len(ordered) != 2 or tuple(sorted(values.values())) in PLAIN_PAIRS:
+            return {name: values[name] for name in ordered}, []
     elif len(labels) > 2:
         return {name: float(i) for i, name in enumerate(sorted(labels))}, []
     else:  # the rarer label is positive; if equal, the later in alphabetical order
@@ -432,3 +502,11 @@ def _label_numbers(
     why = rarer if not is_numeric and labels[ordered[0]] > labels[ordered[1]] else ""
     note = f"label {ordered[0]} is -1, {ordered[1]} is +1{why}; --positive chooses another"
     return {ordered[0]: -1.0, ordered[1]: 1.0}, [note]
+
+
+def _counted(values: Mapping[str, float], counts: Mapping[str, int]) -> LabelTally:
+    """Counts of labels that are numbers."""
+    tally = LabelTally()
+    for name, value in values.items():
+        tally.count(value, counts[name])
+    return tally

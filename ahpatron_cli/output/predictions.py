@@ -17,7 +17,7 @@ import numpy as np
 
 from ahpatron_cli.atomic import Output, format_of_suffix, open_at, open_atomically
 from ahpatron_cli.core.tally import predicted
-from ahpatron_cli.data.csv_text import number
+from ahpatron_cli.data.cells import is_plain
 from ahpatron_cli.data.labels import Labels, show
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output.escape import spreadsheet_text
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 STDOUT = "-"
 Columns: TypeAlias = dict[str, str | list[str]]
 """Columns by name: a list of cells, or a text that all rows share."""
+_PLUS_ONE = ("+1", "+1.0")
+"""Spellings of the label 1 that are no numbers in JSON."""
 OTHER = "other"
 """Name of the negative label if it stands for all labels but one (--positive)."""
 
@@ -125,8 +127,11 @@ class PredictionWriter:
         """A CSV cell or JSON value; in JSON, numeric labels are numbers, ids are strings."""
         if not self._as_json:
             return _csv_line([text]) if set(',"\r\n') & set(text) else text
-        numeric = not is_id and number(text) is not None
-        return text if numeric else json.dumps(text, ensure_ascii=not text.isprintable())
+        if not is_id and text in _PLUS_ONE:
+            text = text.removeprefix("+")
+        if not is_id and is_plain(text):
+            return text
+        return json.dumps(text, ensure_ascii=not text.isprintable())
 
     def _write(self, columns: Columns, count: int) -> None:
         """Write `count` rows; a column that is a text is the same for all rows."""

@@ -142,7 +142,8 @@ class TableReader(Reader):
                     )
                     for name in first.padded:  # their cells cannot be copied
                         self.numeric.pop(name, None)
-                    self.tally.sha256 = again.sha256()
+                    if max_rows is None:
+                        self.tally.sha256 = again.sha256()
             else:
                 batches = reader.batches(used, text)
 
@@ -169,7 +170,7 @@ class TableReader(Reader):
                 line = int(batch.lines[np.argmax(unlabelled)])
                 hint = "rows without labels are predicted in one pass in file order only"
                 raise bad_data("this row has no label", path, line, hint)
-            self.values_read += batch.values
+            self._note(batch)
             yield batch
 
     def _count_labels(self) -> LabelTally:
@@ -177,7 +178,8 @@ class TableReader(Reader):
         with open_source(self.source.name) as again:
             for cells in _limited(open_reader(again).batches(label, label), self._max_rows):
                 tally.add(self.schema.label_numbers(cells, self._reader.path))
-            tally.sha256 = again.sha256()
+            if self._max_rows is None:
+                tally.sha256 = again.sha256()
         return tally
 
     def cells(self, copied: Collection[str] = ()) -> Iterator[Cells]:
@@ -188,10 +190,11 @@ class TableReader(Reader):
         dates = {column.name for column in schema.columns if column.kind == "date"}
         with suppress(StreamEnded):
             rows = self._reader.batches(used, text, no_numbers=dates, copied=copied)
+            is_empty = True
             for cells in _limited(chain(self._head, rows), self._max_rows):
-                self.rows_read += len(cells.lines)
+                is_empty = False
                 yield cells
-            if not self.rows_read:
+            if is_empty:
                 raise no_rows(self._reader.path)
         self.traits.remarks += tuple(self.unseen.notes)
 

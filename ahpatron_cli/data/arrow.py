@@ -10,6 +10,7 @@ import numpy as np
 
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.data.cells import Cells, Dates, Texts, Values, number_texts
+from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 
 ROWS = 1 << 13
@@ -34,6 +35,9 @@ class ArrowReader:
         self._pa: Any = pyarrow
         try:
             file = pyarrow.OSFile(path)
+        except OSError as error:
+            raise cannot_open(path, error) from None
+        try:
             magic = file.read(6)
             file.seek(0)
             if magic.startswith(b"PAR1"):
@@ -44,11 +48,8 @@ class ArrowReader:
                 ipc = pyarrow.ipc
                 self._content = (ipc.open_file if magic == b"ARROW1" else ipc.open_stream)(file)
                 self.names = self._content.schema.names
-        except pyarrow.ArrowException as error:
-            raise self._damaged(error) from None
-        except OSError as error:
-            problem = f"cannot be opened: {error.strerror or error}"
-            raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            raise self._unreadable(error) from None
 
         if twice := [name for name, count in Counter(self.names).items() if count > 1]:
             raise bad_data(f"two columns have the name {twice[0]!r}", path)
@@ -64,6 +65,7 @@ class ArrowReader:
         names, row = [name for name in self.names if name in used], 1
         try:
             for part in self._parts(names):
+                part.validate(full=True)  # wrong offsets would read any memory
                 for start in range(0, part.num_rows, ROWS):
                     batch = part.slice(start, ROWS)
                     lines = np.arange(row, row + batch.num_rows)
@@ -73,8 +75,8 @@ class ArrowReader:
                         for name in names
                     }
                     yield Cells(lines, columns)
-        except self._pa.ArrowException as error:
-            raise self._damaged(error) from None
+        except (self._pa.ArrowException, OSError) as error:
+            raise self._unreadable(error) from None
 
     def _parts(self, names: list[str]) -> Iterator[Any]:
         content = self._content
@@ -132,9 +134,14 @@ class ArrowReader:
         texts = [cell.strip() for cell in coded.dictionary.to_pylist()]
         return Texts(coded.indices.to_numpy().astype(np.int64), texts)
 
-    def _damaged(self, error: Exception) -> UserError:
+    def _unreadable(self, error: Exception) -> UserError:
+        """The error for a file that the machine cannot read, or whose content is damaged."""
+        if isinstance(error, OSError) and error.errno is not None:
+            problem = f"reading failed: {error.strerror or error}"
+            return UserError(problem, code=ExitCode.IO_ERROR, place=Place(self.path))
         reason = str(error).partition("\n")[0][:200]
-        return bad_data(f"no Parquet or Arrow file, or it is damaged: {reason}", self.path)
+        problem = f"no Parquet or Arrow file, or it is damaged: {reason}"
+        return bad_data(problem, self.path, hint="fetch or write the file again")
 
 
 def _floats(column: Any) -> Floats:

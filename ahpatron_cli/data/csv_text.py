@@ -22,7 +22,9 @@ from ahpatron_cli.errors import bad_data
 
 DELIMITERS = ",;\t|"
 PIECE = 1 << 18
-"""Number of bytes requested at a time."""
+"""Number of bytes requested at a time, for each `PIECE_COLUMNS` columns."""
+PIECE_COLUMNS = 256
+"""Each piece has a cost per column: wide tables have larger pieces, not fewer rows in each."""
 _PRINTABLE = bytes([ord("\n"), *range(ord(" "), 127)])
 """ASCII without characters that NumPy's parser might skip."""
 _QUOTED = re.compile(r'"[^"]*"')
@@ -71,6 +73,7 @@ class CsvReader:
         self.path, self._read, self._line = path, read, 1
         self.padded: set[str] = set()
         """Numeric columns with spaces around cells, as far as they were read."""
+        self._piece = PIECE
         pieces = self._records()
         first = next(pieces, b"\n")
         text = self._decoded(first)
@@ -78,6 +81,7 @@ class CsvReader:
         lines, header = next(self._parsed(text))
         self.names = [name.strip() for name in header]
         self._check_header()
+        self._piece = min(PIECE * max(len(self.names) // PIECE_COLUMNS, 1), MAX_LINE)
         self._line += lines
         self._pieces = chain(filter(None, first.split(b"\n", lines)[-1:]), pieces)
 
@@ -106,7 +110,7 @@ class CsvReader:
     def _records(self) -> Iterator[bytes]:
         """Yield pieces of text that end at a line end outside of quotes."""
         held, mark = b"", BYTE_ORDER_MARK
-        while piece := self._read(PIECE):
+        while piece := self._read(self._piece):
             held += piece
             end = held.rfind(b"\n") + 1
             if end and b'"' in held:
@@ -157,7 +161,8 @@ class CsvReader:
         if width == 1 and (begins == ends).any():
             return None  # a blank line is no row
         columns: dict[str, Any] = {}
-        numeric = [i for i, name in enumerate(self.names) if name in used - text - {*copied}]
+        plain = used.difference(text, copied)
+        numeric = [i for i, name in enumerate(self.names) if name in plain]
         if numeric:
             first, stop = numeric[0], numeric[-1] + 1  # a slice is faster than a list of columns
             own: Any = numeric if stop - first > len(numeric) else slice(first, stop)

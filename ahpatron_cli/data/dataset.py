@@ -31,7 +31,7 @@ from ahpatron_cli.data.labels import (
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
-from ahpatron_cli.data.source import Source, changed, open_source
+from ahpatron_cli.data.source import Source, changed
 from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
 from ahpatron_cli.errors import bad_data, usage
 from ahpatron_cli.signals import StreamEnded, watch
@@ -385,7 +385,7 @@ def load(
 ) -> Dataset:
     """Load all examples of a source into memory.
 
-    `sha256` is the expected hash of the file's bytes, if it was read before.
+    `sha256` is the expected hash of the file (see `Reader.sha256`), if it was read before.
     """
     reader = _reader(source, preparation, known)
     parts = [replace(batch, rows=batch.stored) for batch in reader]
@@ -418,12 +418,6 @@ def _reader(
         raise bad_data(problem, source.name, hint=hint)
     rules = limit, may_lack_labels, preparation.warm_up, on_wait
     return TableReader(source, preparation.table, schema, *rules)
-
-
-def content_hash(path: str) -> str | None:
-    """SHA-256 of the bytes of a file; None for a pipe, which cannot be read twice."""
-    with open_source(path) as source:
-        return source.sha256() if source.rereadable else None
 
 
 def _as_wide_as_needed(rows: Rows) -> Rows:

@@ -162,8 +162,11 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
 
     def label_names(self, labels: Iterable[float | None]) -> list[str | None]:
         """Names of label codes; None for a code that stands for several labels."""
-        names = [[name for name, value in self.labels.items() if value == one] for one in labels]
-        return [same[0] if len(same) == 1 else None for same in names]
+        names: dict[float | None, list[str]] = {}
+        for name, code in self.labels.items():
+            names.setdefault(code, []).append(name)
+        found = (names.get(label, []) for label in labels)
+        return [same[0] if len(same) == 1 else None for same in found]
 
     def text_columns(self) -> set[str]:
         """Columns whose text is needed: label, id, categories."""

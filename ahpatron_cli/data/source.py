@@ -104,11 +104,14 @@ class Source:
         self.position = 0
         """Number of raw bytes read so far."""
         self.size, self._pipe = _size_or_pipe(file)
+        self.packing: str | None = None
+        """The program that compressed the input: gzip, bzip2 or xz; None for plain data."""
         self._blocks = iter(partial(self._raw, BLOCK), b"")
         self._unread = self._head()
         self._refuse_foreign()
         for magic, (packing, new) in COMPRESSIONS.items():
             if self._unread.startswith(magic):
+                self.packing = packing
                 self._blocks = self._unpacked(magic, packing, new, self._unread)
                 self._unread = b""
                 self._unread = self._head()

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -38,7 +39,7 @@ from ahpatron_cli.data.csv_text import CsvReader, delimiter_of
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, class_fault
 from ahpatron_cli.data.schema import Column, Schema, Unseen, cell_text, listed, mixed
 from ahpatron_cli.data.source import Source, first_batches, open_source
-from ahpatron_cli.errors import bad_data, one_of, suggestion, usage
+from ahpatron_cli.errors import UserError, bad_data, one_of, suggestion, usage
 from ahpatron_cli.signals import StreamEnded
 
 MAX_CATEGORIES = 1000
@@ -141,7 +142,8 @@ class TableReader(Reader):
                     )
                     for name in first.padded:  # their cells cannot be copied
                         self.numeric.pop(name, None)
-                    self.tally.sha256 = again.sha256()
+                    if max_rows is None:
+                        self.tally.sha256 = again.sha256()
             else:
                 batches = reader.batches(used, text)
 
@@ -168,8 +170,7 @@ class TableReader(Reader):
                 line = int(batch.lines[np.argmax(unlabelled)])
                 hint = "rows without labels are predicted in one pass in file order only"
                 raise bad_data("this row has no label", path, line, hint)
-            self.rows_read += len(batch.labels)
-            self.values_read += batch.values
+            self._note(batch)
             yield batch
 
     def _count_labels(self) -> LabelTally:
@@ -177,7 +178,8 @@ class TableReader(Reader):
         with open_source(self.source.name) as again:
             for cells in _limited(open_reader(again).batches(label, label), self._max_rows):
                 tally.add(self.schema.label_numbers(cells, self._reader.path))
-            tally.sha256 = again.sha256()
+            if self._max_rows is None:
+                tally.sha256 = again.sha256()
         return tally
 
     def cells(self, copied: Collection[str] = ()) -> Iterator[Cells]:
@@ -188,7 +190,12 @@ class TableReader(Reader):
         dates = {column.name for column in schema.columns if column.kind == "date"}
         with suppress(StreamEnded):
             rows = self._reader.batches(used, text, no_numbers=dates, copied=copied)
-            yield from _limited(chain(self._head, rows), self._max_rows)
+            is_empty = True
+            for cells in _limited(chain(self._head, rows), self._max_rows):
+                is_empty = False
+                yield cells
+            if is_empty:
+                raise no_rows(self._reader.path)
         self.traits.remarks += tuple(self.unseen.notes)
 
 
@@ -214,9 +221,14 @@ def open_reader(source: Source) -> CsvReader | ArrowReader:
     """The reader for a table, chosen by its first bytes or its name."""
     is_arrow = source.head.startswith((b"PAR1", b"ARROW1"))
     if is_arrow or source.name.lower().endswith(ARROW_SUFFIXES):
-        if source.is_stdin:
+        if not source.rereadable:
             hint = "save it to a file, or write CSV"
             raise bad_data("Parquet and Arrow are not read from a pipe", source.name, hint=hint)
+        if source.packing is not None:
+            problem = f"Parquet and Arrow files packed with {source.packing} are not read"
+            unpacked = f"unpacked{Path(source.name).with_suffix('').suffix}"
+            command = f"{source.packing} -dc {shlex.quote(source.name)} > {unpacked}"
+            raise bad_data(problem, source.name, hint=f"unpack it: `{command}`")
         return ArrowReader(source.name)
     return CsvReader(source.read1, source.name)
 
@@ -360,26 +372,39 @@ def infer(
     seen = [_Seen(name, name in options.category) for name in reader.names if name not in others]
     counts = Counter(dict.fromkeys(options.labels, 0))
     labelled = 0
+    unlabelled = Counter[str]()
+    rows = 0
     for cells in batches:
+        rows += len(cells.lines)
         for one in seen:
             one.add(cells.columns[one.name], cells.lines)
             if one.counts["category"] or one.counts["date"]:
                 no_numbers.add(one.name)
         for cell, count, _ in cells.texts(label).counts():
             if cell in MISSING:
+                unlabelled[cell] += count
                 continue
             labelled += count
             if cell in counts or cell == options.positive or len(counts) <= MAX_CLASSES:
                 counts[cell] += count
-    found = {one.name: one.column(options.missing, path) for one in seen if labelled}
+    if not rows:
+        raise no_rows(path)
+    if not labelled:
+        problem = f"no row has a label in column {label!r}"
+        raise bad_data(problem, path, 1, hint=_no_labels(unlabelled))
+    found = {one.name: one.column(options.missing, path) for one in seen}
     columns = [column for column in found.values() if column]
     all_numbers = (one for one in seen if one.counts["number"] == one.counts.total())
     numeric |= {one.name: 10 * one.zeros > one.counts.total() for one in all_numbers}
     if not columns:
-        raise bad_data("no rows with a label, or no columns of features are left", path, 1)
+        raise bad_data("no columns of features are left", path, 1)
     kind = label_kind(counts)
     labels = _label_names(counts, kind)
     positive = _positive_label(options.positive, labels, kind, path)
+    if len(labels) == 1 and positive is None and kind != "number":
+        which = "all rows with a label" if unlabelled else "all rows"
+        problem = f"there is nothing to learn: {which} have the same label, {next(iter(labels))}"
+        raise bad_data(problem, path, hint=_no_labels(unlabelled) if unlabelled else None)
     numbers, notes = _label_numbers(labels, kind, positive, label, path)
     empty = [name for name, column in found.items() if column is None]
     become = {"indicator": "0, with an indicator feature", "mean": "the mean"}
@@ -412,6 +437,17 @@ def infer(
         label_kind=kind,
     )
     return schema, tuple(notes), scan
+
+
+def no_rows(path: str) -> UserError:
+    """The error for a table without rows."""
+    return bad_data("there are no rows: the table has a header only", path, 1)
+
+
+def _no_labels(cells: Counter[str]) -> str:
+    """Hint on cells of the label column that count as no label, with their numbers."""
+    shown = [f"{cell or 'an empty cell'} ({count:,})" for cell, count in cells.most_common()]
+    return f"these cells are no labels: {listed(shown)}; if one of them is, write another word"
 
 
 def _label_names(counts: Counter[str], kind: LabelKind) -> Counter[str]:
@@ -452,9 +488,6 @@ def _label_numbers(
         problem = f"column {column!r} has more than {MAX_CLASSES:,} different labels"
         raise bad_data(problem, path, hint="--positive VALUE runs one label against all others")
     is_numeric = kind == "number"
-    if len(labels) == 1 and not is_numeric:
-        problem = f"all rows have the same label, {next(iter(labels))}: there is nothing to learn"
-        raise bad_data(problem, path)
     values = {name: value for name in labels if (value := number(name)) is not None}
     if len(values) == len(labels) and class_fault(_counted(values, labels)):
         return values, []  # numbers that hardly repeat, which `find_labels` refuses

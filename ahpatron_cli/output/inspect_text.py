@@ -99,6 +99,9 @@ def _labels(profile: Profile) -> Json:
     }
     if hidden := len(profile.labels) - len(entries):
         entries["others"] = f"{'' if profile.all_labels else 'more than '}{hidden:,} labels"
+    if profile.unlabelled:
+        part = share(profile.unlabelled / profile.rows)
+        entries["without a label"] = f"{counted(profile.unlabelled, 'row')}, {part}"
     if profile.baseline is not None:
         entries["baseline"] = f"{percent(profile.baseline)} % mistakes: the most frequent label"
     return entries

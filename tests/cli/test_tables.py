@@ -3,7 +3,9 @@
 import csv
 import gzip
 import json
+import os
 import random
+import re
 from io import BytesIO
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -280,6 +282,61 @@ def test_numbers_are_read_back_exactly(content: list[tuple[float, list[float]]])
                 assert dict(zip(found.indices, found.values, strict=True)) == {
                     i: value for i, value in enumerate(row, 1) if value
                 }
+
+
+@pytest.mark.parametrize("name", ["empty.csv", "empty.parquet", "empty.feather", "-"])
+def test_a_table_without_rows_is_refused_by_every_command(trained: Ahpatron, name: str) -> None:
+    header = customers(0)
+    frame = pd.read_csv(trained.folder / "old.csv").iloc[:0]
+    trained.write("empty.csv", header)
+    frame.to_parquet(trained.folder / "empty.parquet")
+    frame.to_feather(trained.folder / "empty.feather")
+    for words in (
+        ("predict", "m.npz", name),
+        ("predict", "m.npz", name, "--out", "scores.csv"),
+        ("run", name, "--resume", "m.npz"),
+        ("run", name, *TABLE),
+        ("inspect", name, *TABLE),
+        ("convert", name, *TABLE),
+    ):
+        assert "no rows" in trained.refusal(65, *words, stdin=header.encode())
+    assert "scores.csv" not in trained.files()
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+def test_a_damaged_parquet_file_is_a_fault_of_the_data(trained: Ahpatron, to_file: bool) -> None:
+    frame = pd.DataFrame({"age": range(20_000), "churned": ["no", "yes"] * 10_000})
+    frame.to_parquet(trained.folder / "whole.parquet")
+    whole = (trained.folder / "whole.parquet").read_bytes()
+    middle = len(whole) // 4
+    noise = bytes(byte ^ 0x5A for byte in whole[middle : middle + 400])
+    trained.write("bad.parquet", whole[:middle] + noise + whole[middle + 400 :])
+    trained.succeed("run", "whole.parquet", "--label", "churned", "--limit", 100, "--save", "d.npz")
+    out = ("--out", "scores.csv") if to_file else ()
+    error = trained.refusal(65, "predict", "d.npz", "bad.parquet", *out)
+    assert "bad.parquet" in error
+    assert "damaged" in error
+    assert "scores.csv" not in trained.files()
+
+
+def test_parquet_from_a_named_pipe_is_refused(trained: Ahpatron) -> None:
+    """It is read from its end: waiting for a second writer would last for ever."""
+    pd.read_csv(trained.folder / "old.csv").to_parquet(trained.folder / "old.parquet")
+    os.mkfifo(trained.folder / "pipe.parquet")
+    done = trained.shell("cat old.parquet > pipe.parquet & ahpatron predict m.npz pipe.parquet")
+    assert done.code == 65
+    assert "pipe" in done.err
+
+
+def test_a_packed_parquet_file_is_unpacked_as_the_hint_says(trained: Ahpatron) -> None:
+    frame = pd.read_csv(trained.folder / "old.csv")
+    frame.to_parquet(trained.folder / "old.parquet")
+    packed = gzip.compress((trained.folder / "old.parquet").read_bytes())
+    trained.write("old.parquet.gz", packed)
+    error = trained.refusal(65, "predict", "m.npz", "old.parquet.gz")
+    (command,) = re.findall("`(.+)`", error)
+    assert trained.shell(command).code == 0
+    trained.succeed("predict", "m.npz", "unpacked.parquet")
 
 
 def test_a_fault_late_in_a_pipe_leaves_no_file(ahpatron: Ahpatron) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -317,6 +318,8 @@ NAMES = "".join(f"name{i},{i},{i % 2}\n" for i in range(30))
         ("a,y\n", 1, "no rows"),
         ("a,y\n1,\n", 1, "label"),
         ("a,y\n1,x\n2,x\n", None, "same label"),
+        ("a,y\n1,x\n2,NA\n3,NA\n", None, "NA (2)"),
+        ("a,y\n1,NA\n2,\n3,NA\n", 1, "NA (2), an empty cell (1)"),
         ("y\n1\n0\n", 1, "features"),
         ("", 1, "header"),
         ("\n1,2\n", 1, "header"),
@@ -635,3 +638,32 @@ def test_arrow_columns_that_are_not_numbers_or_text_are_refused(tmp_path: Path) 
     with pytest.raises(UserError) as caught:
         ArrowReader(str(tmp_path / "none.parquet"))
     assert caught.value.code is ExitCode.NO_INPUT
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.arrow", "d.feather"])
+def test_whatever_is_damaged_is_reported_and_never_read_as_memory(
+    name: str, tmp_path: Path
+) -> None:
+    """Wrong offsets in an Arrow file would end the process."""
+    whole = Path(write(tmp_path / name, pa.concat_tables([content()] * 20))).read_bytes()
+    draw = random.Random(0)
+    damaged = tmp_path / f"damaged{Path(name).suffix}"
+    codes = set()
+    for _ in range(100):
+        noise = bytearray(whole)
+        for _ in range(5):
+            noise[draw.randrange(len(noise))] = draw.randrange(256)
+        damaged.write_bytes(noise)
+        codes.add(code_of_reading(str(damaged)))
+    assert ExitCode.BAD_DATA in codes
+    assert codes <= {ExitCode.OK, ExitCode.BAD_DATA}
+
+
+def code_of_reading(path: str) -> ExitCode:
+    try:
+        reader = ArrowReader(path)
+        for _ in reader.batches(set(reader.names), set()):
+            pass
+    except UserError as error:
+        return error.code
+    return ExitCode.OK

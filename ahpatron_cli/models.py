@@ -56,6 +56,8 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Width: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 FEW = msgspec.Meta(min_length=2, max_length=MAX_CLASSES)
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+_LABEL_TYPES = r"bool|u?int(8|16|32|64)|float(16|32|64)|str|object|datetime64\[\w+\]"
+LabelType: TypeAlias = Annotated[str, msgspec.Meta(pattern=rf"^({_LABEL_TYPES})$")]
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -81,6 +83,8 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     positive: Number | None = None
     costs: tuple[Positive, ...] | None = None
     """Weights of examples (--cost), in the order of `labels`."""
+    label_type: LabelType | None = None
+    """NumPy dtype of the labels in Python; None if the model was made by the command line."""
     scale: Literal["none", "minmax", "standard", "unit"] = "none"
     data: str | None = None
     """The last file that the model was trained on."""

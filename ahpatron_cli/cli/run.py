@@ -3,7 +3,6 @@
 import shlex
 import signal
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -176,6 +175,7 @@ def _check_combinations(
 
 def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
     """Paths of the files to run on; refuses models and pipes that would be read twice."""
+    from ahpatron_cli.atomic import exists, is_file
     from ahpatron_cli.data.npz import entries, is_archive
     from ahpatron_cli.data.source import FROM_ARRAYS
 
@@ -192,7 +192,7 @@ def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
             raise usage(f"{path} is a model, not data", f"--resume {path} continues with it")
         raise bad_data("this is an archive of NumPy arrays", path, hint=FROM_ARRAYS)
     for path in data if certify else ():
-        if path == "-" or (Path(path).exists() and not Path(path).is_file()):
+        if path == "-" or (exists(path) and not is_file(path)):
             shown = "standard input" if path == "-" else path
             problem = f"--certify reads the data again, and {shown} can be read only once"
             raise usage(problem, "write it to a file first")

@@ -341,9 +341,12 @@ def cannot_open(path: str, error: OSError) -> UserError:
 def similar_name(path: str) -> str:
     """Hint that names a similar file in the same folder, or the missing folder."""
     wanted = Path(path)
-    if not wanted.parent.is_dir():
+    try:
+        # by the stem: nothing but ".npz" makes c.npz resemble trunc.npz
+        names = {entry.stem: entry for entry in wanted.parent.iterdir()}
+    except FileNotFoundError:
         return f"there is no folder {wanted.parent} either"
-    # by the stem: nothing but ".npz" makes c.npz resemble trunc.npz
-    names = {entry.stem: entry for entry in wanted.parent.iterdir()}
+    except OSError:  # a folder that we may not list
+        names = {}
     close = difflib.get_close_matches(wanted.stem, names, n=1)
     return f"did you mean {names[close[0]]}?" if close else "check the spelling"

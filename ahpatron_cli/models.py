@@ -29,6 +29,7 @@ from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data import npz
 from ahpatron_cli.data.batch import Batch
+from ahpatron_cli.data.cells import label_key
 from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
@@ -54,6 +55,8 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Width: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 FEW = msgspec.Meta(min_length=2, max_length=MAX_CLASSES)
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+_LABEL_TYPES = r"bool|u?int(8|16|32|64)|float(16|32|64)|str|object|datetime64\[\w+\]"
+LabelType: TypeAlias = Annotated[str, msgspec.Meta(pattern=rf"^({_LABEL_TYPES})$")]
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -79,6 +82,8 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     positive: Number | None = None
     costs: tuple[Positive, ...] | None = None
     """Weights of examples (--cost), in the order of `labels`."""
+    label_type: LabelType | None = None
+    """NumPy dtype of the labels in Python; None if the model was made by the command line."""
     scale: Literal["none", "minmax", "standard", "unit"] = "none"
     data: str | None = None
     """The last file that the model was trained on."""
@@ -292,11 +297,18 @@ def _check_header(header: Header) -> None:
         legal = list(labels) == sorted({*known})
     if not legal or len(header.costs or labels) != len(labels):
         raise StateError("its labels or their costs cannot be right")
-    if schema and header.width <= len(schema.features):
+    if schema is not None:
+        _check_schema(schema, header.width)
+
+
+def _check_schema(schema: Schema, width: int) -> None:
+    """Check the consistency of a schema, for rows with `width` columns."""
+    if width <= len(schema.features):
         raise StateError("its schema has more features than its rows")
-    for column in schema.columns if schema else ():
-        if len(column.shares) not in (0, len(column.categories)):
-            raise StateError("its schema has shares of other categories")
+    if any(len(column.shares) not in (0, len(column.categories)) for column in schema.columns):
+        raise StateError("its schema has shares of other categories")
+    if any(label_key(label, schema.label_kind) is None for label in schema.labels):
+        raise StateError(f"its schema has labels that are no {schema.label_kind}")
 
 
 def _check_learner(header: Header, given: str | None) -> None:

@@ -20,7 +20,7 @@ from ahpatron_cli.cli.app import app, describe
 from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.learners import BUILT_IN
 from ahpatron_cli.errors import ExitCode
-from ahpatron_cli.output.inspect_text import reference_to_json
+from ahpatron_cli.output.learners_text import all_learners_to_json
 
 FOLDER = Path(__file__).parent
 MAN_PAGE = FOLDER / "ahpatron.1"
@@ -71,7 +71,8 @@ def parameters_table(kinds: list[Any]) -> str:
     """All parameters of learners or kernels; those of the first column are declared below them."""
     rows: list[Row] = []
     named = {kind.name for kind in kinds}
-    for one in (*reference_to_json()["learners"], *reference_to_json()["kernels"]):
+    document = all_learners_to_json()
+    for one in (*document["learners"], *document["kernels"]):
         if one["name"] not in named:
             continue
         shown = f"`{one['name']}`"

@@ -17,7 +17,8 @@ from typer.core import TyperCommand, TyperGroup
 from ahpatron_cli import __version__
 from ahpatron_cli.atomic import DISK_FAULTS, is_file
 from ahpatron_cli.cli.convert import convert
-from ahpatron_cli.cli.inspect import inspect, learners
+from ahpatron_cli.cli.inspect import inspect
+from ahpatron_cli.cli.learners import learners
 from ahpatron_cli.cli.predict import predict
 from ahpatron_cli.cli.report import report
 from ahpatron_cli.cli.run import run
@@ -64,7 +65,8 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
   ahpatron convert bank.csv --label y --drop id --out bank.svm
 """,
     learners: """
-  ahpatron learners --json
+  ahpatron learners ahpatron
+  ahpatron learners nogd fogd --bibtex > references.bib
 """,
 }
 

@@ -1,4 +1,4 @@
-"""`ahpatron inspect`: describe data or a model. `ahpatron learners`: list all learners."""
+"""`ahpatron inspect`: describe data or a model."""
 
 from __future__ import annotations
 
@@ -16,15 +16,6 @@ _OF_DATA = (
     *("label", "id", "drop", "category", "missing"),
 )
 """Options that have no effect if PATH is a model."""
-
-
-def learners(format: options.Format = "table") -> ExitCode:
-    """List all learners and kernels with their parameters."""
-    from ahpatron_cli.output.inspect_text import print_reference, reference_to_json, show
-
-    _check_format(format, "the list of learners")
-    show(format, reference_to_json(), print_reference)
-    return ExitCode.OK
 
 
 def inspect(

@@ -83,6 +83,9 @@ PredictData = Annotated[list[str], typer.Argument(
 ConvertData = Annotated[str, typer.Argument(
     metavar="DATA",
     help="A table: .csv or .tsv (also gz, bz2, xz), .parquet, .arrow, .feather; - for stdin.")]
+LearnerNames = Annotated[list[str] | None, typer.Argument(
+    metavar="[NAME...]", autocompletion=_learners,
+    help="Learners to describe: names, or FILE.py:CLASS for one of your own. [default: list all]")]
 
 # Data
 Demo = Annotated[bool, _data("--demo", help="Run on the sample file that comes with the package.")]
@@ -260,6 +263,9 @@ PredictOut = Annotated[str | None, _output(
     help="Write to FILE; .csv or .jsonl decides the format. [default: to stdout]")]
 ConvertOut = Annotated[str | None, _output(
     "--out", metavar="FILE", help="Write LIBSVM text to FILE. [default: to stdout]")]
+
+Bibtex = Annotated[bool, _output(
+    "--bibtex", help="Show the publications of these learners as BibTeX entries.")]
 
 # Results
 PredictLearner = Annotated[str | None, _results(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 
 ROWS = 1 << 13
 """Number of rows read at a time."""
+_TEXT_TYPES = ("string", "large_string", "string_view")
 _NOT_A_TIME = np.iinfo(np.int64).min
 """NumPy's NaT."""
 
@@ -48,6 +50,9 @@ class ArrowReader:
                 self.names = self._content.schema.names
         except (pyarrow.ArrowException, OSError, ValueError) as error:
             raise self._unreadable(error) from None
+
+        if twice := [name for name, count in Counter(self.names).items() if count > 1]:
+            raise bad_data(f"two columns have the name {twice[0]!r}", path)
 
     def batches(
         self,
@@ -90,20 +95,21 @@ class ArrowReader:
         if (dates := self._dates(column)) is not None:
             return dates.texts() if as_text else dates
         if types.is_boolean(kind):
-            words = pa.array(["False", "True"])
-            return self._texts(words.take(column.cast(pa.int8())))
-        if types.is_decimal(kind) or kind in (pa.string(), pa.large_string(), pa.string_view()):
+            codes = column.cast(pa.int8()).fill_null(2).to_numpy()
+            return Texts(codes.astype(np.int64), ["False", "True", ""])
+        if types.is_decimal(kind) or str(kind) in _TEXT_TYPES:
             return self._texts(column)
         if types.is_integer(kind) and as_text:
             return self._texts(column)
+        if types.is_floating(kind) and as_text:
+            return number_texts(column.to_numpy(zero_copy_only=False))
         try:
-            values = column.to_numpy(zero_copy_only=False) if types.is_floating(kind) else None
             numbers = _floats(column.cast(pa.float64(), safe=False))
         except pa.ArrowException:
             problem = f"column {name!r} has the type {kind}"
             raise bad_data(problem, self.path, hint=f"leave it out: --drop {name}") from None
-        if as_text:
-            return number_texts(numbers if values is None else values)
+        if as_text:  # a column of nulls
+            return number_texts(numbers)
         if np.isinf(numbers).any():
             raise bad_data(f"column {name!r} has values that are not finite", self.path)
         return numbers

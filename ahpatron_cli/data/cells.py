@@ -28,7 +28,8 @@ _BOOLEANS = {
 }
 """Booleans as pandas, R and JSON write them, with the spelling that is shown."""
 _PAIRS = tuple({show(label) for label in pair} for pair in PLAIN_PAIRS)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)  # moments without a zone count as UTC
+_EPOCH_UTC = _EPOCH.replace(tzinfo=UTC)
 _SECOND = 10**9
 _DAY = 86_400 * _SECOND
 """Nanoseconds of a second and of a day."""
@@ -217,9 +218,9 @@ def _moment(cell: str) -> tuple[int, int] | None:
     if not _MOMENT.fullmatch(cell):
         return None
     nanoseconds = 0
-    if parts := _FRACTION.fullmatch(cell):  # datetime would cut it after six digits
+    if ("." in cell or "," in cell) and (parts := _FRACTION.fullmatch(cell)):
         before, digits, zone = parts.groups()
-        nanoseconds = int(digits[:9].ljust(9, "0"))
+        nanoseconds = int(digits[:9].ljust(9, "0"))  # datetime would cut it after six digits
         cell = before + zone
     try:
         if cell[2] == ":":
@@ -228,7 +229,7 @@ def _moment(cell: str) -> tuple[int, int] | None:
             moment = datetime.fromisoformat(cell)
     except ValueError:
         return None
-    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    since = moment - (_EPOCH_UTC if moment.tzinfo else _EPOCH)
     return since.days, since.seconds * _SECOND + nanoseconds
 
 

@@ -63,5 +63,7 @@ def _is_missing(cell: Any) -> bool:
     """Whether a cell is None, NaN, NaT or pandas' NA."""
     if cell is None:
         return True
-    unequal = cell != cell  # pandas' NA answers with itself, an array with an array
-    return unequal is cell or (isinstance(unequal, bool | np.bool_) and bool(unequal))
+    unequal = cell != cell
+    if isinstance(unequal, bool | np.bool_):
+        return bool(unequal)
+    return unequal is cell  # as pandas' NA answers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -76,12 +76,10 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         with fractions if it once had a missing cell.
         """
         codes = {category: float(i) for i, category in enumerate(self.categories)}
-        by_value = {number(category): code for category, code in codes.items()}
-        if None in by_value or len(by_value) < len(codes):
-            by_value = {}
+        by_value = _by_value(codes)
 
         def code_of(cell: str) -> float:
-            name = category_name(cell)
+            name = cell if cell in codes else category_name(cell)
             return codes[name] if name in codes else by_value.get(number(cell), _UNKNOWN)
 
         return code_of
@@ -89,6 +87,17 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
     def _mixed(self, values: Values, row: int, cells: Cells, path: str) -> UserError:
         cell = cell_text(values, row)
         return mixed(self.name, self.kind, cell, path, int(cells.lines[row]))
+
+
+def _by_value(codes: Mapping[str, float]) -> dict[float | None, float]:
+    """Codes of categories by their values, if all are different numbers; else none."""
+    found: dict[float | None, float] = {}
+    for category, code in codes.items():
+        value = number(category)
+        if value is None or value in found:
+            return {}
+        found[value] = code
+    return found
 
 
 class Unseen:

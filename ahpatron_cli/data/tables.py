@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from ahpatron_cli.core.rows import Integers
+from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
@@ -275,43 +275,41 @@ class _Seen:
         absent = np.isnan(found)
         present = found[~absent]
         self.counts["missing"] += len(found) - len(present)
+        self.counts[kind] += len(present)
         if not len(present):
             return
         if kind not in self.first:
             row = int(np.argmin(absent))
             self.first[kind] = int(lines[row]), cell_text(values, row)
-        with np.errstate(over="ignore"):
-            mean = float(present.sum()) / len(present)
-        if not np.isfinite(mean):
-            mean = float((present / len(present)).sum())
-        self._average(mean, len(present))
-        self.counts[kind] += len(present)
         self.zeros += int(np.count_nonzero(present == 0))
+        self._average(present)
 
     def _add_texts(self, cells: Texts, lines: Integers) -> None:
-        values = []
-        times = []
+        values: dict[str, float] = {}
         for cell, count, row in cells.counts():
             kind, value = self._kind(cell)
             if kind not in self.first or lines[row] < self.first[kind][0]:
                 self.first[kind] = int(lines[row]), cell
+            self.counts[kind] += count
             if kind in ("number", "date"):
-                values.append(value)
-                times.append(count)
-                self.zeros += count * (kind == "number" and value == 0)
+                values[cell] = value
+                self.zeros += count * (value == 0)
             elif kind == "category":
-                name = category_name(cell)
+                name = cell if cell in self.categories else category_name(cell)
                 if name in self.categories or len(self.categories) <= MAX_CATEGORIES:
                     self.categories[name] += count
-            self.counts[kind] += count
         if values:
-            weights = np.array(times) / sum(times)
-            self._average(float(weights @ np.array(values)), sum(times))
+            found, _ = cells.numbers(lambda cell: values.get(cell, np.nan))
+            self._average(found[~np.isnan(found)])
 
-    def _average(self, mean: float, count: int) -> None:
-        """Add numbers or dates with this mean, without sums that could overflow."""
-        self._averaged += count
-        share = count / self._averaged
+    def _average(self, values: Floats) -> None:
+        """Add numbers or dates to the mean, also if their sum would overflow."""
+        with np.errstate(over="ignore"):
+            mean = float(values.sum()) / len(values)
+        if not np.isfinite(mean):
+            mean = float((values / len(values)).sum())
+        self._averaged += len(values)
+        share = len(values) / self._averaged
         self._mean = self._mean * (1 - share) + mean * share
 
     def _kind(self, cell: str) -> tuple[Kind, float]:

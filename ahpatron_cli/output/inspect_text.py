@@ -1,15 +1,13 @@
-"""Output of `inspect` (data, models) and `learners`, as JSON and as text."""
+"""Output of `inspect` (data, models) as JSON and as text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any, TypeVar
 
 from msgspec import to_builtins
 
 from ahpatron_cli import __version__
-from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.data.geometry import SUGGESTED_LEARNER
 from ahpatron_cli.data.labels import show as show_label
 from ahpatron_cli.data.source import STDIN_NAME
@@ -221,58 +219,3 @@ def print_model(document: Json, terminal: Terminal) -> str:
             _section(terminal, "Features of the largest relevance", relevance),
         ]
     )
-
-
-# Learners -----------------------------------------------------------------------------------------
-
-
-def reference_to_json() -> Json:
-    """All learners and kernels with their parameters, as JSON."""
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "learners": [_kind_to_json(kind, kind.title) for kind in REGISTRY.values()],
-        "kernels": [
-            _kind_to_json(kind, (kind.__doc__ or "").splitlines()[0].replace("`", ""))
-            for kind in KERNELS.values()
-        ],
-    }
-
-
-def _kind_to_json(kind: type[Learner] | type[Kernel], title: str) -> Json:
-    defaults: dict[str, Any] = {field.name: field.default for field in fields(kind)}
-    limits = ("over", "at_least", "under", "at_most", "even")
-    parameters = [
-        {
-            "name": name,
-            "symbol": spec.symbol,
-            "meaning": spec.meaning,
-            "type": spec.kind.__name__,
-            "legal": spec.legal(),
-            **{limit: getattr(spec, limit) for limit in limits},
-            "words": [*spec.words, *(["inf"] if spec.infinite else [])],
-            "default": plain_params(defaults)[name],
-            "default_formula": spec.formula,
-        }
-        for name, spec in kind.specs().items()
-    ]
-    return {"name": kind.name, "title": title, "parameters": parameters}
-
-
-def print_reference(document: Json, terminal: Terminal) -> str:
-    """All learners and kernels with their parameters, as text."""
-    lines = list[str]()
-    for head, kinds in (
-        ("Learners (-l NAME, -p PARAMETER=VALUE)", document["learners"]),
-        ("Kernels (--kernel NAME)", document["kernels"]),
-    ):
-        lines += ["", terminal.strong(head)]
-        for kind in kinds:
-            lines += ["", terminal.strong(kind["name"])]
-            lines += terminal.folded(kind["title"], "  ", "  ")
-            for one in kind["parameters"]:
-                default = one["default_formula"] or one["default"]
-                legal = f"{one['legal']}; default {'none' if default is None else default}"
-                first = f"    {one['name']:<14} {terminal.escape(one['symbol']):<4} "
-                lines += terminal.folded(f"{one['meaning']} ({legal})", first, " " * 20)
-    return "".join(f"{line}\n" for line in lines[1:])

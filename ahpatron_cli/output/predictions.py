@@ -17,7 +17,7 @@ import numpy as np
 
 from ahpatron_cli.atomic import Output, format_of_suffix, open_at, open_atomically
 from ahpatron_cli.core.tally import predicted
-from ahpatron_cli.data.cells import is_plain
+from ahpatron_cli.data.cells import label_kind
 from ahpatron_cli.data.labels import Labels, show
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output.escape import spreadsheet_text
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 STDOUT = "-"
 Columns: TypeAlias = dict[str, str | list[str]]
 """Columns by name: a list of cells, or a text that all rows share."""
-_PLUS_ONE = ("+1", "+1.0")
-"""Spellings of the label 1 that are no numbers in JSON."""
 OTHER = "other"
 """Name of the negative label if it stands for all labels but one (--positive)."""
 
@@ -71,7 +69,7 @@ class PredictionWriter:
         true = (labels > 0 if scores.ndim == 1 else labels).astype(np.int64)
         if scores.ndim == 2:
             scores = scores[np.arange(len(scores)), guesses]
-        shown = np.array([self._text(name) for name in names], dtype=object)
+        shown = np.array(self._labels(names), dtype=object)
         rounds = run.rounds - np.count_nonzero(~missing) + np.cumsum(~missing)
         columns: Columns = {
             "data": self._text(spreadsheet_text(run.path)),
@@ -100,7 +98,7 @@ class PredictionWriter:
         With several classes there is a score per class: columns `score_LABEL` in CSV, a list
         `scores` in JSON. Probabilities are in columns `probability_LABEL`.
         """
-        shown = np.array([self._text(name) for name in names], dtype=object)
+        shown = np.array(self._labels(names), dtype=object)
         columns: Columns = {} if path is None else {"data": self._text(spreadsheet_text(path))}
         columns |= self._keys(batch.lines, batch.ids, id_name)
         columns["prediction"] = shown[chosen(scores)].tolist()
@@ -121,16 +119,19 @@ class PredictionWriter:
         """The column that identifies rows: line numbers, or the id column of a table."""
         if ids is None:
             return {"line": exact_texts(lines)}
-        return {id_name or "id": [self._text(cell, is_id=True) for cell in ids.tolist()]}
+        return {id_name or "id": [self._text(cell) for cell in ids.tolist()]}
 
-    def _text(self, text: str, *, is_id: bool = False) -> str:
-        """A CSV cell or JSON value; in JSON, numeric labels are numbers, ids are strings."""
+    def _labels(self, names: Sequence[str]) -> list[str]:
+        """Labels as CSV cells or JSON values; in JSON they are numbers if all of them are."""
+        known = [name for name in names if name != OTHER]
+        if not self._as_json or label_kind(known) != "number":
+            return [self._text(name) for name in names]
+        return [self._text(name) if name == OTHER else name.removeprefix("+") for name in names]
+
+    def _text(self, text: str) -> str:
+        """A text as a CSV cell or JSON value."""
         if not self._as_json:
             return _csv_line([text]) if set(',"\r\n') & set(text) else text
-        if not is_id and text in _PLUS_ONE:
-            text = text.removeprefix("+")
-        if not is_id and is_plain(text):
-            return text
         return json.dumps(text, ensure_ascii=not text.isprintable())
 
     def _write(self, columns: Columns, count: int) -> None:

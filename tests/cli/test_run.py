@@ -273,7 +273,8 @@ def test_stream_memory_sweep_and_estimator_agree(ahpatron: Ahpatron, name: str, 
     assert runs({"runs": [trial["run"] for trial in ahpatron.trials()]}) == records[:1]
     if scale == "none":
         X, y = load_svmlight_file(str(path), zero_based=True)  # columns numbered as in the file
-        model = OnlineKernelClassifier(budget=40, epsilon=0.7, sigma=2.0, random_state=0).fit(X, y)
+        own = {"budget": 40, "epsilon": 0.7, "sigma": 2.0, "random_state": 0}
+        model = OnlineKernelClassifier("ahpatron", **own).fit(X, y)
         scores = [row.split(",")[6] for row in predictions[0][1:]]
         assert [repr(score) for score in model.online_scores_.tolist()] == scores
 

@@ -73,10 +73,20 @@ class AVP(Aggressive):
     `schedule=constant` with λ = 1, U = ∞, 1/2 < ε < 1 is Corollary 1:
     `|M'_T| <= 2·L_T(f) + ‖f‖² + (1 - 2ε)·|N_T|`. `schedule=adaptive` with λ = 1 and a finite U is
     Corollary 2: `λ_t = U/√(U² + M'_t)`; M'_t counts rounds with `y·f(x) <= 0`, this one included.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import AVP, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(AVP(), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    146
     """
 
     name = "avp"
     title = "AVP: adds x if its margin is below 1 - ε, no budget (Liao et al. 2024, Algorithm 1)"
+    references = ("liao2024",)
+    grid = ("epsilon=0.5:0.9:0.1",)
 
     epsilon: float = real("ε", "update if y·f(x) < 1 - ε", default=0.5, over=0, under=1)
     radius: float = real("U", "f is kept in a ball of this radius", math.inf, over=0, infinite=True)
@@ -94,19 +104,33 @@ class Ahpatron(Aggressive):
 
     `rescale=keep` is `c_t = ‖f_t‖/U` (Theorem 5, and the paper's experiments); a number is a
     constant c_t (Theorem 4: 0.6, with λ = √2·U/√B, B >= 50, U <= √B/4, 3U/√B < ε < 1).
-    `selection=magnitude` keeps the half with the largest |a| (ties: the older), as in the paper
-    (its code keeps the oldest examples whose |a| reaches the median: the same up to ties). `greedy`
-    keeps the half found by greedy forward projection, after the paper's remark that the best f̄ is
-    the one closest to f. `nearest` removes only a quarter: the examples that a neighbour replaces
-    best; the theorems do not cover it.
+    `selection=magnitude` keeps the half with the largest |a| (ties: the older), as in the paper.
+    `greedy` keeps the half found by greedy forward projection, after the paper's remark that the
+    best f̄ is the one closest to f. `nearest` removes only a quarter: the examples that a neighbour
+    replaces best; the theorems do not cover it.
 
     With `multiclass=shared`, f_c = Σ_i A_ic κ(s_i,·) on one S. If `f_y(x) - max_{c≠y} f_c(x)` is
     below 1 - ε, x is added with +λ_t for y and -λ_t for the class of the maximum, and each f_c is
     projected. Halvings select by the norms of the rows of A and keep the norm of each f_c.
+
+    Deviations
+    ----------
+    The published code keeps the oldest examples whose |a| reaches the median: the same up to ties.
+    `selection=greedy`, `selection=nearest`, `multiclass=shared` and weights are ours.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Ahpatron, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(Ahpatron(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    132
     """
 
     name = "ahpatron"
     title = "Ahpatron: AVP on a budget by halving and projecting (Liao et al. 2024, Algorithm 2)"
+    references = ("liao2024",)
+    grid: ClassVar[tuple[str, ...]] = ("epsilon=0.5:0.9:0.1",)
 
     budget: int = budget_parameter(even=True, at_least=2)
     epsilon: float = as_in(AVP, "epsilon", 0.5)
@@ -179,10 +203,20 @@ class AhpatronPlus(Ahpatron):
     data set. Removing a quarter changes f less than removing half. Theorem 5 requires halves and a
     constant `λ = U/(2√B)`, so these defaults have no mistake bound. That they make fewer mistakes
     is measured (tests/benchmarks), not proved.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import AhpatronPlus, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(AhpatronPlus(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    128
     """
 
     name = "ahpatron+"
     title = "ahpatron+: Ahpatron with adaptive steps, smaller removals, one default (ours)"
+    references = ("liao2024",)
+    grid: ClassVar[tuple[str, ...]] = ()  # one default for all data
 
     epsilon: float = as_in(Ahpatron, "epsilon", 0.75)
     radius: float = as_in(Ahpatron, "radius", formula="√B", derive=lambda me: math.sqrt(me.budget))

@@ -59,6 +59,10 @@ class Learner(Declared, Stateful):
     name: ClassVar[str]
     title: ClassVar[str]
     """One-line description for tables, with the publication."""
+    references: ClassVar[tuple[str, ...]] = ()
+    """Publications, the most important first: keys of `core/references.py`, or any text."""
+    grid: ClassVar[tuple[str, ...]] = ()
+    """Values of parameters that are worth trying, as `sweep -g` takes them."""
     takes_costs: ClassVar[bool] = False
     """Whether the learner supports weighted examples."""
     reports: ClassVar[tuple[str, ...]] = ()

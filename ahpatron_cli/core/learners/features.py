@@ -30,12 +30,25 @@ class FOGD(GradientLearner):
     The Gaussian kernel is approximated by random features: D frequencies u are drawn
     from N(0, I/σ²), and `z(x) = [cos(Ux), sin(Ux)]/√D`, so that `E[z(x)·z(x')] = κ(x, x')`. Then
     `f(x) = w·z(x)`, w = 0 at first, and `w ← w + η·y·z(x)` if `y·f(x) < 1`; η is ω·η for an example
-    of weight ω. Symbols: D `features`, η `step`, T `horizon`. ‖f‖ is reported as ‖w‖. Where z is
-    defined without the factor 1/√D, use a step divided by D.
+    of weight ω. Symbols: D `features`, η `step`, T `horizon`. ‖f‖ is reported as ‖w‖.
+
+    Deviations
+    ----------
+    Where z is defined without the factor 1/√D, as in some programs, use a step divided by D.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import FOGD, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(FOGD(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    146
     """
 
     name = "fogd"
     title = "FOGD: gradient descent on D random Fourier features (Lu et al. 2016)"
+    references = ("lu2016",)
+    grid = ("step=10^[-3:3]/sqrt(T)",)
     takes_costs = True
 
     budget: int = budget_parameter("number of features, unless D is given")
@@ -70,12 +83,26 @@ class NOGD(GradientLearner):
         φ(x) = Λ_r^{-1/2} V_rᵀ κ(S, x),    w = Λ_r^{1/2} V_rᵀ a,    f(x) = w·φ(x)
 
     continue as linear gradient descent: `w ← w + η·y·φ(x)` if `y·f(x) < 1`; η is ω·η for an example
-    of weight ω. With r = B, f stays the same. Eigenvalues at rounding level (1e-8 of the largest)
-    are dropped, not inverted. Symbols: B `budget`, r `rank`, η `step`, T `horizon`.
+    of weight ω. With r = B, f stays the same. Symbols: B `budget`, r `rank`, η `step`, T `horizon`.
+
+    Deviations
+    ----------
+    Eigenvalues at rounding level (1e-8 of the largest) are dropped, not inverted. In the
+    code published with Liao et al. 2024, f is lost when the features replace S.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import NOGD, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(NOGD(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    178
     """
 
     name = "nogd"
     title = "NOGD: gradient descent on Nyström features of B examples (Lu et al. 2016)"
+    references = ("lu2016",)
+    grid = ("step=10^[-3:3]/sqrt(T)",)
     takes_costs = True
     successors = (LinearModel,)
 
@@ -118,15 +145,27 @@ class SkeGD(GradientLearner):
     least squares to f at S. η is ω·η for an example of weight ω. Symbols: B `budget`, s_p `sketch`,
     s_m `samples`, k `rank`, c `cycle`, η `step`, T `horizon`.
 
+    Deviations
+    ----------
     Independent implementation. Details that the publication leaves open: x is admitted after its
     prediction and before its update; S is sampled without replacement; rank k is cut from Φ_pp, not
     from `Φ_pm^+ Φ_pp (Φ_pm^+)ᵀ`, whose largest eigenvalues belong to the least significant
     directions; ^+ ignores singular values below 1e-3 of the largest, or w would grow at every
     change of Z; no more examples are admitted once |E| = 2B.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Gaussian, SkeGD, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(SkeGD(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    481
     """
 
     name = "skegd"
     title = "SkeGD: gradient descent on sketched kernel features (Zhang, Liao 2019)"
+    references = ("zhang2019",)
+    grid = ("step=10^[-3:3]/sqrt(T)",)
     takes_costs = True
     successors = (LinearModel,)
 

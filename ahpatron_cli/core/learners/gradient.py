@@ -61,10 +61,20 @@ class Bogd(GradientLearner):
     In every round `a ← (1 - ηλ)·a`. If `y·f(x) < 1` (f as predicted): if |S| = B, drop one example
     and multiply the others by B/(B-1), so that f stays the same in expectation; add x with η·y; cap
     |a_i| at η·γ. Symbols: B `budget`, η `step`, λ `shrinkage`, γ `cap`, T `horizon`.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Bogd, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(Bogd(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    256
     """
 
     name = "bogd"
     title = "BOGD: gradient descent that drops a random example (Zhao et al. 2012)"
+    references = ("zhao2012",)
+    grid = ("step=10^[-3:3]/sqrt(T)",)
 
     budget: int = budget_parameter(at_least=2)
     step: float = step_parameter()
@@ -108,12 +118,26 @@ class BogdPlusPlus(Bogd):
     """BOGD that prefers to drop small coefficients (Zhao et al. 2012, BOGD++).
 
     As BOGD, but example i is dropped with probability `p_i = 1 - s·|a_i|`, `s = (B-1)/Σ|a_j|`, and
-    the others are divided by `1 - p_i`. The p_i sum to 1, but one is negative where an |a_i| is
-    larger than the mean of all others: the published code then stops; here it counts as 0.
+    the others are divided by `1 - p_i`.
+
+    Deviations
+    ----------
+    The p_i sum to 1, but one is negative where an |a_i| is larger than the mean of all others: the
+    published code then stops; here it counts as 0.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import BogdPlusPlus, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(BogdPlusPlus(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    248
     """
 
     name = "bogd++"
     title = "BOGD++: BOGD that prefers to drop small coefficients (Zhao et al. 2012)"
+    references = ("zhao2012",)
+    grid = ("step=10^[-3:3]/sqrt(T)",)
 
     def make_room(self, f: CappedExpansion) -> float:
         if f.low == f.high:  # all |a_i| are equal, and so are the probabilities
@@ -134,12 +158,25 @@ class Norma(Learner):
     In round t: `η_t = η/√t`; `a ← (1 - η_t·λ)·a`; if `y·f(x) <= ρ` (f as predicted), add x with
     η_t·y; if now |S| > B, drop the oldest, whose coefficient has shrunk the most. An example of
     weight w gets w·η_t. Symbols: B `budget`, η `step`, λ `shrinkage`, ρ `threshold`.
+
+    Deviations
+    ----------
     The publication drops examples after a fixed number of rounds. Its offset b and its adaptive ρ
     (the ν-trick) are not implemented.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Gaussian, Norma, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(Norma(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    284
     """
 
     name = "norma"
     title = "NORMA: gradient descent that forgets the oldest (Kivinen et al. 2004)"
+    references = ("kivinen2004",)
+    grid = ("step=log:0.1:100:4",)
     takes_costs = True
 
     budget: int = budget_parameter()
@@ -174,10 +211,20 @@ class Silk(Learner):
 
     and x joins with α·y if α > 0. If |S| > B, drop the example with the smallest |a| (ties: the
     oldest). Symbols: B `budget`, η `step`, λ `shrinkage`, C `loss_weight`, ρ `threshold`.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Gaussian, Silk, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(Silk(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    273
     """
 
     name = "silk"
     title = "SILK: implicit updates, drops the smallest coefficient (Cheng et al. 2006)"
+    references = ("cheng2006",)
+    grid = ("loss_weight=log:0.01:1:3",)
 
     budget: int = budget_parameter()
     step: float = real("η", "size of the implicit step", default=1.0, over=0)
@@ -227,15 +274,29 @@ class BSGD(Learner):
     If all of f cancels, as on equal rows with both labels, rounding decides the sign. Examples that
     were never merged have |a| = 1/(λt), so `remove` drops the oldest.
 
+    No mistake bound is known without the loss of maintenance.
+
+    Deviations
+    ----------
     The authors' program (BudgetedSVM) uses the margin 2·y·f(x), so its λ is 2λ here, and the kernel
     exp(-γ‖u-v‖²/2), so γ = 1/(2σ²) is σ√2 here; with these settings the mistakes of `merge` differ
     by less than 1 % (it also merges across signs, and equal points first). Its `remove` has no
     tolerance, so rounding decides between equal |a|: on phishing 932 to 2375 mistakes depending
-    on the order, here 1377 to 1463. No mistake bound is known without the loss of maintenance.
+    on the order, here 1377 to 1463.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import BSGD, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(BSGD(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    189
     """
 
     name = "bsgd"
     title = "BSGD: stochastic gradient descent on a budget (Wang, Crammer, Vucetic 2012)"
+    references = ("wang2012",)
+    grid = ("regularisation=log:1e-5:0.01:4", "maintenance=remove,merge")
 
     budget: int = budget_parameter()
     regularisation: float = real("λ", "strength of the regulariser", default=0.001, over=0)

@@ -23,10 +23,19 @@ class Perceptron(Learner):
 
     `f ← f + y·κ(x,·)` if `sign(f(x)) ≠ y`. No budget, no parameters. For every f in the space,
     `|M_T| <= 2·L_T(f) + ‖f‖²` (the paper's Theorem 1), L_T the sum of hinge losses.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Gaussian, Perceptron, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(Perceptron(), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    227
     """
 
     name = "perceptron"
     title = "Perceptron: adds every mistake, no budget"
+    references = ("rosenblatt1958", "freund1999")
 
     def update(self, f: Expansion, y: float, margin: float) -> None:
         f.add(y)
@@ -38,11 +47,25 @@ class Alma(Learner):
 
     With k = 1 at first: if `y·f(x) <= (1 - α)·β/√k`, then `f ← Proj_1(f + (C/√k)·y·κ(x,·))` and
     k ← k + 1; Proj_1 projects onto the unit ball. No budget. Symbols: α `alpha`, β `beta` (B in the
-    publication), C `gain`. The publication divides by ‖x‖; here κ(x,x) = 1.
+    publication), C `gain`.
+
+    Deviations
+    ----------
+    The publication divides by ‖x‖; here κ(x,x) = 1.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Alma, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(Alma(), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    188
     """
 
     name = "alma2"
     title = "ALMA_2: requires a decreasing margin, no budget (Gentile 2001)"
+    references = ("gentile2001",)
+    grid = ("alpha=0.5,0.7,0.9,1",)
 
     alpha: float = real("α", "the required margin is (1-α)·β/√k", 0.9, over=0, at_most=1)
     beta: float = real(
@@ -71,10 +94,19 @@ class RandomBudgetPerceptron(Learner):
     """Perceptron that drops a random example (Cavallanti, Cesa-Bianchi, Gentile 2007, RBP).
 
     On a mistake: if |S| = B, drop one example uniformly at random; add x with y.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Gaussian, RandomBudgetPerceptron, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(RandomBudgetPerceptron(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    267
     """
 
     name = "rbp"
     title = "RBP: Perceptron that forgets a random example (Cavallanti et al. 2007)"
+    references = ("cavallanti2007",)
 
     budget: int = budget_parameter()
 
@@ -93,10 +125,19 @@ class Forgetron(Learner):
     `Ψ(φ) + Q <= (15/32)·M` (self-tuned variant), where `Ψ(φ) = (φσ)² + 2φσ - 2φσ·φμ` is the cost of
     dropping r, Q the sum of earlier costs and M the number of mistakes, this one included.
     For every f with `‖f‖ <= √(B+1) / (4·√ln(B+1))`: `|M_T| <= 4·L_T(f) + 2·‖f‖²`.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Forgetron, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(Forgetron(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    290
     """
 
     name = "forgetron"
     title = "Forgetron: forgets the oldest, shrinking first (Dekel et al. 2008, self-tuned)"
+    references = ("dekel2008",)
 
     budget: int = budget_parameter()
 
@@ -158,12 +199,26 @@ class BudgetPerceptron(Learner):
 
     On `y·f(x) <= β` (β = 0: on a mistake), if |S| = B first drop
     `argmax_i y_i·(f(s_i) - a_i·κ(s_i,s_i))` (ties: the oldest); then add x with y.
-    Symbols: B `budget`, β `threshold`. The publication drops examples as long as one has a margin
-    above β without itself; this is the fixed-budget form that later papers compare with.
+    Symbols: B `budget`, β `threshold`.
+
+    Deviations
+    ----------
+    The publication drops examples as long as one has a margin above β without itself; this is the
+    fixed-budget form that later papers compare with.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import BudgetPerceptron, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(BudgetPerceptron(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    501
     """
 
     name = "budget-perceptron"
     title = "Budget Perceptron: drops the largest margin without it (Crammer et al. 2003)"
+    references = ("crammer2003",)
+    grid = ("threshold=0,0.5",)
 
     budget: int = budget_parameter()
     threshold: float = real("β", "update if y·f(x) <= β", default=0.0, at_least=0)
@@ -188,14 +243,26 @@ class TighterPerceptron(Learner):
 
     On a mistake, if |S| = B first drop the i with the smallest
     `#{k ∈ S ∪ {x}: y_k·(f(s_k) - a_i·κ(s_i,s_k)) <= 0}`; ties: that with the largest
-    `y_i·(f(s_i) - a_i·κ(s_i,s_i))`, then the oldest. Then add x with y. The publication counts
-    errors on a cache of examples; here the cache is S and x.
+    `y_i·(f(s_i) - a_i·κ(s_i,s_i))`, then the oldest. Then add x with y.
+
+    Deviations
+    ----------
+    The publication counts errors on a cache of examples; here the cache is S and x.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Gaussian, TighterPerceptron, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(TighterPerceptron(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    322
     """
 
     name = "tighter-perceptron"
     title = (
         "Tighter Perceptron: drops the example that costs the fewest errors (Weston et al. 2005)"
     )
+    references = ("weston2005",)
 
     budget: int = budget_parameter()
 
@@ -255,10 +322,20 @@ class BpaS(Learner):
 
     drop the r that costs least (ties: the oldest). κ(x,x) = 1 as in the publication.
     Symbols: B `budget`, C `aggressiveness`.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import BpaS, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(BpaS(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    137
     """
 
     name = "bpa-s"
     title = "BPA-S: passive-aggressive, replaces one example (Wang, Vucetic 2010)"
+    references = ("wang2010",)
+    grid = ("aggressiveness=log:0.01:1:5",)
 
     budget: int = budget_parameter()
     aggressiveness: float = real("C", "largest step", default=1.0, over=0)

@@ -108,13 +108,26 @@ class POMDR(Learner):
             of the kept one that it is most similar to, the oldest where equal; rescale f to the
             norm U; set A = 0. After the first reduction, λ_t is a tenth of the above.
 
-    Symbols: B `budget`, U `radius`, M `memory`, T `horizon`. This is the variant in the tables of
-    Liao et al. 2024. `B_0 = min(10·ln T, B/2)`, with 10·ln T rounded; the published code omits B/2
-    and exceeds small budgets. In it, κ(x,x) is 1 also for linear kernels and rows of zeros.
+    Symbols: B `budget`, U `radius`, M `memory`, T `horizon`. `B_0 = min(10·ln T, B/2)`, with
+    10·ln T rounded. This is the variant in the tables of Liao et al. 2024.
+
+    Deviations
+    ----------
+    The published code omits B/2 in B_0 and exceeds small budgets. In it, κ(x,x) is 1 also for
+    linear kernels and rows of zeros.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import POMDR, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(POMDR(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    151
     """
 
     name = "pomdr"
     title = "POMDR: optimistic mirror descent with hints, on a budget (Li and Liao 2023)"
+    references = ("li2023", "liao2024")
 
     budget: int = budget_parameter(even=True, at_least=2)
     radius: float = real("U", "f is kept in the ball of this radius", default=25.0, over=0)

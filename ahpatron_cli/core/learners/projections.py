@@ -35,12 +35,26 @@ class Projectron(Learner):
         add x with coefficient y              else.
 
     Symbol: η `tolerance`. S stays finite where the data lie in a bounded region. An update costs
-    O(|S|²). δ² below 1e-10 is taken as 0, and an example whose δ cannot be distinguished from
-    rounding does not join. `budget` is not from the publication, but from later comparisons.
+    O(|S|²).
+
+    Deviations
+    ----------
+    δ² below 1e-10 is taken as 0, and an example whose δ cannot be distinguished from rounding does
+    not join. `budget` is not from the publication, but from later comparisons.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Gaussian, Projectron, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(Projectron(), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    226
     """
 
     name = "projectron"
     title = "Projectron: projects mistakes onto the span of S if near (Orabona et al. 2008)"
+    references = ("orabona2008",)
+    grid = ("tolerance=0.1,0.5,0.9",)
 
     tolerance: float = real(
         "η", "x is added if its distance to the span is larger", 0.1, over=0, under=1
@@ -85,13 +99,27 @@ class ProjectronPlusPlus(Projectron):
 
         a ← a + τ·y·d,   τ = min(1, ℓ/p, 2(ℓ - δ/η)/p)      if ℓ > δ/η;   else nothing changes,
 
-    and the round does not count as an update. A known implementation has δ² in place of δ in both
-    tests. `rule=full` reproduces the tables of Liao et al. 2024: every round with `y·f(x) < 1` is
-    treated as a mistake, with a full step, and x may join S.
+    and the round does not count as an update.
+
+    Deviations
+    ----------
+    A known implementation has δ² in place of δ in both tests. `rule=full` reproduces the tables of
+    Liao et al. 2024: every round with `y·f(x) < 1` is treated as a mistake, with a full step, and x
+    may join S.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Gaussian, ProjectronPlusPlus, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(ProjectronPlusPlus(), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    181
     """
 
     name = "projectron++"
     title = "Projectron++: the same, also for margins below 1 (Orabona et al. 2008)"
+    references = ("orabona2008",)
+    grid = ("tolerance=0.1,0.5,0.9",)
 
     rule: str = choice("τ", "update for 0 < y·f(x) < 1; full: as for mistakes", "published", "full")
     update_below = HINGE
@@ -155,11 +183,25 @@ class KRLS(Learner):
 
     so f minimises `Σ_t (y_t - f(x_t))²` in the span of S, each x_t replaced by its projection.
     Symbol: ν `tolerance`. No budget, no shrinkage, no forgetting; every round is an update and
-    costs O(|S|²). The publication is about regression and has no mistake bound.
+    costs O(|S|²).
+
+    Deviations
+    ----------
+    The publication is about regression and has no mistake bound; here the labels are the targets.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import KRLS, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(KRLS(), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    123
     """
 
     name = "krls"
     title = "KRLS: recursive least squares on a dictionary (Engel, Mannor, Meir 2004)"
+    references = ("engel2004",)
+    grid = ("tolerance=0.01,0.1,0.5",)
 
     tolerance: float = real(
         "ν", "x is added if its squared distance to the span is larger", 0.1, over=0, under=1
@@ -189,12 +231,24 @@ class Polk(Learner):
     is at most ε, drop that j (ties: the oldest) and project f onto the others. No budget;
     an update costs O(|S|²). Symbols: η `step`, λ `shrinkage`, ε `tolerance`.
 
+    Deviations
+    ----------
     The publication compares the distance to f before all pruning with ε, not that of each removal.
     Here, x in the span of S (δ² <= 1e-5) never joins. Its theorems bound the risk, not mistakes.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Gaussian, Polk, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(Polk(), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    133
     """
 
     name = "polk"
     title = "POLK: gradient descent; drops examples while f changes little (Koppel et al. 2019)"
+    references = ("koppel2019",)
+    grid = ("tolerance=log:0.001:0.1:3", "step=0.1,0.5,1")
 
     step: float = real("η", "step size", default=0.5, over=0)
     shrinkage: float = shrinkage_parameter(0.001)

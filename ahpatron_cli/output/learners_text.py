@@ -1,0 +1,195 @@
+"""Output of `learners`: all learners and kernels, or some learners in detail, and BibTeX."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+from ahpatron_cli import __version__
+from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
+from ahpatron_cli.core.references import PUBLICATIONS
+from ahpatron_cli.output.render import Terminal
+from ahpatron_cli.records import SCHEMA, Json, plain_params
+
+_DEVIATIONS = "Deviations\n----------\n"
+_EXAMPLES = "Examples\n--------\n"
+
+
+def all_learners_to_json() -> Json:
+    """All learners and kernels with their parameters, as JSON."""
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "learners": [_learner_to_json(kind) for kind in REGISTRY.values()],
+        "kernels": [
+            _kind_to_json(kind, title=_first_line(kind).replace("`", ""))
+            for kind in KERNELS.values()
+        ],
+    }
+
+
+def some_learners_to_json(kinds: Iterable[type[Learner]]) -> Json:
+    """Learners in detail, with their rules, as JSON."""
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "learners": [
+            {**_learner_to_json(kind), "rule": rule_of(kind), "deviations": deviations_of(kind)}
+            for kind in kinds
+        ],
+    }
+
+
+def _learner_to_json(kind: type[Learner]) -> Json:
+    return {
+        **_kind_to_json(kind, title=kind.title),
+        "grid": list(kind.grid),
+        "references": [_reference_to_json(reference) for reference in kind.references],
+    }
+
+
+def _reference_to_json(reference: str) -> Json:
+    """Key and text of a publication; the key is null if it has no entry in `PUBLICATIONS`."""
+    known = PUBLICATIONS.get(reference)
+    if known is None:
+        return {"key": None, "text": reference}
+    return {"key": reference, "text": known.text}
+
+
+def _kind_to_json(kind: type[Learner] | type[Kernel], title: str) -> Json:
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(kind)}
+    limits = ("over", "at_least", "under", "at_most", "even")
+    parameters = [
+        {
+            "name": name,
+            "symbol": spec.symbol,
+            "meaning": spec.meaning,
+            "type": spec.kind.__name__,
+            "legal": spec.legal(),
+            **{limit: getattr(spec, limit) for limit in limits},
+            "words": [*spec.words, *(["inf"] if spec.infinite else [])],
+            "default": plain_params(defaults)[name],
+            "default_formula": spec.formula,
+        }
+        for name, spec in kind.specs().items()
+    ]
+    return {"name": kind.name, "title": title, "parameters": parameters}
+
+
+def _first_line(kind: type[Learner] | type[Kernel]) -> str:
+    return (kind.__doc__ or "").splitlines()[0]
+
+
+def rule_of(kind: type[Learner]) -> str:
+    """The docstring of a learner without its deviations and examples."""
+    text = _without_examples(kind)
+    return text.partition(_DEVIATIONS)[0].strip()
+
+
+def deviations_of(kind: type[Learner]) -> str:
+    """How a learner deviates from its publication; empty if the docstring names nothing."""
+    text = _without_examples(kind)
+    return text.partition(_DEVIATIONS)[2].strip()
+
+
+def _without_examples(kind: type[Learner]) -> str:
+    if kind.__doc__ is None or kind.__doc__.startswith(f"{kind.__name__}("):
+        return ""  # what @dataclass writes for a class without a docstring
+    return inspect.cleandoc(kind.__doc__).partition(_EXAMPLES)[0]
+
+
+def bibtex_of(kinds: Iterable[type[Learner]]) -> str:
+    """BibTeX entries of all publications of these learners, each once."""
+    references = dict.fromkeys(reference for kind in kinds for reference in kind.references)
+    entries = [PUBLICATIONS[key].bibtex(key) for key in references if key in PUBLICATIONS]
+    return "\n\n".join(entries) + "\n" if entries else ""
+
+
+def all_learners_text(document: Json, terminal: Terminal) -> str:
+    """All learners and kernels with their parameters, as text."""
+    lines = list[str]()
+    for head, kinds in (
+        ("Learners (-l NAME, -p PARAMETER=VALUE)", document["learners"]),
+        ("Kernels (--kernel NAME)", document["kernels"]),
+    ):
+        lines += ["", terminal.strong(head)]
+        for kind in kinds:
+            lines += ["", terminal.strong(kind["name"])]
+            lines += terminal.folded(kind["title"], "  ", "  ")
+            lines += _parameters(kind, terminal, indent=4)
+    lines += ["", *terminal.folded("`ahpatron learners NAME` shows rule and publication of one.")]
+    return _joined(lines[1:])
+
+
+def some_learners_text(document: Json, terminal: Terminal) -> str:
+    """Learners in detail, as text: rule, deviations, parameters, grid and publications."""
+    lines = list[str]()
+    for kind in document["learners"]:
+        lines += ["", *terminal.title(kind["name"], kind["title"])]
+        lines += _section("Rule", _paragraphs(kind["rule"], terminal), terminal)
+        lines += _section(
+            "Deviations from the publication", _paragraphs(kind["deviations"], terminal), terminal
+        )
+        lines += _section(
+            "Parameters (-p NAME=VALUE)", _parameters(kind, terminal, indent=2), terminal
+        )
+        lines += _section("Values worth trying", _sweep(kind), terminal)
+        references = [
+            line
+            for one in kind["references"]
+            for line in terminal.folded(one["text"], "  ", "    ")
+        ]
+        lines += _section("Publications", references, terminal)
+    return _joined(lines[1:])
+
+
+def _section(head: str, lines: list[str], terminal: Terminal) -> list[str]:
+    """A heading above lines; nothing if there are none."""
+    return ["", terminal.strong(head), *lines] if lines else []
+
+
+def _parameters(kind: Json, terminal: Terminal, *, indent: int) -> list[str]:
+    lines = []
+    for one in kind["parameters"]:
+        default = one["default_formula"] or one["default"]
+        legal = f"{one['legal']}; default {'none' if default is None else default}"
+        first = f"{' ' * indent}{one['name']:<14} {terminal.escape(one['symbol']):<4} "
+        rest = " " * (indent + 16)
+        lines += terminal.folded(f"{one['meaning']} ({legal})", first, rest)
+    return lines
+
+
+def _paragraphs(text: str, terminal: Terminal) -> list[str]:
+    """Lines of a text: paragraphs are folded, indented lines (formulas) stay as they are."""
+    lines = list[str]()
+    for paragraph in filter(None, text.split("\n\n")):
+        if lines:
+            lines.append("")
+        if paragraph.startswith(" "):
+            lines += [f"  {terminal.escape(line)}" for line in paragraph.splitlines()]
+        else:
+            lines += terminal.folded(" ".join(paragraph.split()), "  ", "  ")
+    return lines
+
+
+def _sweep(kind: Json) -> list[str]:
+    """The command that tries the grid of a learner."""
+    if not kind["grid"]:
+        return []
+    options = " ".join(f"-g '{one}'" for one in kind["grid"])
+    command = f"ahpatron sweep DATA -l {kind['name']} {options} --out results.jsonl"
+    return textwrap.wrap(
+        command,
+        width=96,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,99 @@
+"""`ahpatron learners NAME`: rule, parameters, grid and publications of learners."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ahpatron_cli.core import REGISTRY
+from ahpatron_cli.core.references import PUBLICATIONS
+from support.command import Ahpatron
+
+OWN = '''
+from dataclasses import dataclass
+from ahpatron_cli.core import Learner
+
+@dataclass
+class Mine(Learner):
+    """Adds every mistake.
+
+    Deviations
+    ----------
+    None at all.
+    """
+
+    name = "mine"
+    title = "a Perceptron"
+    references = ("A. Author. A title. 2026.", "gentile2001")
+
+    def update(self, f, y, margin):
+        f.add(y)
+'''
+
+
+def test_one_learner_is_shown_with_rule_parameters_grid_and_publication(
+    ahpatron: Ahpatron,
+) -> None:
+    out = ahpatron.succeed("learners", "bogd++").out
+    headings = [line for line in out.splitlines() if line and not line.startswith(" ")]
+    assert headings == [
+        "bogd++: BOGD++: BOGD that prefers to drop small coefficients (Zhao et al. 2012)",
+        "Rule",
+        "Deviations from the publication",
+        "Parameters (-p NAME=VALUE)",
+        "Values worth trying",
+        "Publications",
+    ]
+    assert PUBLICATIONS["zhao2012"].title in out
+    assert ">>>" not in out
+
+
+def test_formulas_keep_their_lines(ahpatron: Ahpatron) -> None:
+    out = ahpatron.succeed("learners", "krls").out
+    assert "      δ² > ν:   a ← a - (e/δ²)·d,  add x with e/δ²,   P ← [P 0; 0 1]\n" in out
+
+
+def test_json_has_all_that_the_text_shows(ahpatron: Ahpatron) -> None:
+    (norma,) = ahpatron.json("learners", "norma")["learners"]
+    assert norma["rule"].startswith("Gradient descent on hinge loss and regulariser")
+    assert norma["deviations"].startswith("The publication drops examples after a fixed number")
+    assert norma["grid"] == ["step=log:0.1:100:4"]
+    assert [one["key"] for one in norma["references"]] == ["kivinen2004"]
+    listed = ahpatron.json("learners")["learners"]
+    assert next(one for one in listed if one["name"] == "norma")["grid"] == norma["grid"]
+
+
+@pytest.mark.parametrize("name", [name for name, kind in REGISTRY.items() if kind.grid])
+def test_a_sweep_accepts_the_values_worth_trying(
+    ahpatron: Ahpatron, rings: Path, name: str
+) -> None:
+    grid = [word for values in REGISTRY[name].grid for word in ("-g", values)]
+    ahpatron.succeed("sweep", rings, "-l", name, *grid, "--dry-run", "--limit", "20")
+
+
+def test_bibtex_has_each_publication_once_and_is_ascii(ahpatron: Ahpatron) -> None:
+    out = ahpatron.succeed("learners", "--bibtex").out
+    used = {key for kind in REGISTRY.values() for key in kind.references}
+    assert used <= set(PUBLICATIONS)
+    assert out.isascii()
+    for key in used:
+        assert out.count(f"{{{key},") == 1
+    assert out.count("{") == out.count("}")
+    assert ahpatron.succeed("learners", "nogd", "fogd", "--bibtex").out.count("@") == 1
+
+
+def test_an_own_learner_is_shown_with_publications_that_it_names_itself(
+    ahpatron: Ahpatron, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN)
+    out = ahpatron.succeed("learners", f"{file}:Mine").out
+    assert "A. Author. A title. 2026." in out
+    assert PUBLICATIONS["gentile2001"].title in out
+    assert "None at all." in out
+    assert "@article{gentile2001," in ahpatron.succeed("learners", f"{file}:Mine", "--bibtex").out
+
+
+def test_an_unknown_name_is_refused_with_a_suggestion(ahpatron: Ahpatron) -> None:
+    assert "projectron" in ahpatron.refusal(2, "learners", "projektron")

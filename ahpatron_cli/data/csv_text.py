@@ -18,7 +18,7 @@ from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.data.cells import MISSING, Cells, Texts, number
 from ahpatron_cli.data.libsvm.fast import MARGIN, decimals, keep_freed_memory
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE
-from ahpatron_cli.errors import bad_data
+from ahpatron_cli.errors import UserError, bad_data
 
 DELIMITERS = ",;\t|"
 PIECE = 1 << 18
@@ -66,13 +66,21 @@ class Spans(NamedTuple):
 class CsvReader:
     """Reader of CSV or TSV text with a header; yields records as soon as they are complete.
 
-    `read(size)` returns up to `size` available bytes, and b"" at the end of the input.
+    `read(size)` returns up to `size` available bytes, and b"" at the end of the input. `on_fault`
+    is called with the fault of a row that has too few or too many cells, which is then left out;
+    without it, the fault is raised.
     """
 
-    def __init__(self, read: Callable[[int], bytes], path: str) -> None:
+    def __init__(
+        self,
+        read: Callable[[int], bytes],
+        path: str,
+        on_fault: Callable[[UserError], None] | None = None,
+    ) -> None:
         self.path, self._read, self._line = path, read, 1
         self.padded: set[str] = set()
         """Numeric columns with spaces around cells, as far as they were read."""
+        self._on_fault = on_fault
         self._piece = PIECE
         pieces = self._records()
         first = next(pieces, b"\n")
@@ -215,8 +223,11 @@ class CsvReader:
                 hint = f"put cells that contain {self._delimiter!r} in double quotes"
                 if len(row) < len(self.names):
                     hint = "the line may be cut off; complete or delete it"
-                raise bad_data(problem, self.path, self._line + before, hint)
-            if row:
+                fault = bad_data(problem, self.path, self._line + before, hint)
+                if self._on_fault is None:
+                    raise fault
+                self._on_fault(fault)
+            elif row:
                 lines.append(self._line + before)
                 rows.append([cell.strip() for cell in row])
             before = after

@@ -258,10 +258,12 @@ def _known_fault(error: Exception, arguments: list[str]) -> UserError | None:
 def _usage_fault(error: Any, arguments: list[str]) -> UserError:
     """A UserError with click's message and suggestions for mistyped commands and options."""
     message: str = error.format_message()
-    first = arguments[0]
+    first = arguments[1] if arguments[0] == "help" and len(arguments) > 1 else arguments[0]
     command = [first] if first in _COMMANDS else []
     hint = f"`{' '.join(['ahpatron', *command])} --help` shows what is possible"
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if option == "--format" and "--json" in arguments:
+        option = "--json"  # as it was typed
     if option and context:
         message = f"unknown option {option}"
         known = (name for param in context.command.params for name in param.opts)

@@ -46,7 +46,7 @@ from ahpatron_cli.data.schema import (
     mixed,
     no_value,
 )
-from ahpatron_cli.data.source import Source, first_batches, open_source
+from ahpatron_cli.data.source import JSON_HINTS, Source, as_word, first_batches, open_source
 from ahpatron_cli.errors import UserError, bad_data, one_of, suggestion, usage
 from ahpatron_cli.signals import StreamEnded
 
@@ -63,6 +63,10 @@ POLICIES = ("indicator", "zero", "mean", "refuse")
 """Values of --missing."""
 ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
+
+
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(\{)\s*[\"}]|(\[)\s*[\[{])")
+"""Start of JSON lines, or of a JSON list."""
 
 
 Kind: TypeAlias = Literal["number", "date", "category", "missing"]
@@ -303,6 +307,9 @@ def open_reader(
             command = f"{source.packing} -dc {shlex.quote(source.name)} > {unpacked}"
             raise bad_data(problem, source.name, hint=f"unpack it: `{command}`")
         return ArrowReader(source.name)
+    if json := _JSON.match(source.head):
+        hint = JSON_HINTS[json[1] or json[2]].replace("FILE", as_word(source.name))
+        raise bad_data("this is JSON, not CSV", source.name, 1, hint)
     return CsvReader(source.read1, source.name, on_fault)
 
 

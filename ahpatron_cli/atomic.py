@@ -226,12 +226,33 @@ def is_device(path: Path) -> bool:
 
     /dev/stdout may refer to a regular file that another process has opened.
     """
-    try:
-        mode = path.stat().st_mode
-    except OSError:
+    mode = _mode(path)
+    if mode is None:
         return False
     named = str(path).startswith(("/dev/std", "/dev/fd/", "/proc/self/fd/"))
     return named if stat.S_ISREG(mode) else not stat.S_ISDIR(mode)
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is such a file; False if its name is too long, or its folder is closed to us.
+
+    `Path.exists` raises an `OSError` then.
+    """
+    return _mode(Path(path)) is not None
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is such a file, and it is a regular one."""
+    mode = _mode(Path(path))
+    return mode is not None and stat.S_ISREG(mode)
+
+
+def _mode(path: Path) -> int | None:
+    """Type and permissions of a file; None if it cannot be found."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return None
 
 
 def sync_folder(folder: Path) -> None:

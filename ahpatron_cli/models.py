@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
 from ahpatron_cli import __version__
-from ahpatron_cli.atomic import format_of_suffix, write_atomically
+from ahpatron_cli.atomic import exists, format_of_suffix, write_atomically
 from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, Player, learner_source
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
 from ahpatron_cli.core.learners import GUIDE, find_learner
@@ -394,7 +393,7 @@ class SavedRun:
         self._options = dict(options)
         self.model = load_model(resume, learner) if resume else None
         self._restart: Model | None = None
-        if checkpoint and Path(checkpoint).exists():
+        if checkpoint and exists(checkpoint):
             self._restart = load_model(checkpoint, learner)
             self._check_options(self._restart.header.options)
         self.checkpointed = self._restart.header.rounds if self._restart else 0

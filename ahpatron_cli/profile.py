@@ -40,6 +40,7 @@ from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import STDIN_NAME, Source
 from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
+from ahpatron_cli.errors import UserError
 from ahpatron_cli.metrics import metrics_of
 from ahpatron_cli.numbers import counted, share, short
 from ahpatron_cli.records import SCHEMA
@@ -52,6 +53,8 @@ MOST_SAMPLED, MOST_SAMPLED_VALUES = 4000, 1 << 20
 """Largest number of randomly drawn rows, and of their values, for distances and A_T."""
 MOST_FAULTS = 20
 """Largest number of faulty lines that are listed; all are counted."""
+MOST_HINTS = 3
+"""Largest number of different hints on the faults of a table."""
 RARE = 0.1
 """Share of rows below which a class counts as rare."""
 TRIED_COSTS = (2.0, 5.0, 10.0, 20.0)
@@ -84,7 +87,8 @@ class FaultyLine(Struct, frozen=True):
     """Position and description of a fault, with a hint."""
 
     line: int
-    column: int
+    column: int | None
+    """Position in the line; None in a table, where the problem names the column."""
     problem: str
     hint: str | None
 
@@ -194,9 +198,14 @@ def profile_of(
             problem = fault.problem + (f" ({fault.note})" if fault.note else "")
             faulty.append(FaultyLine(line, fault.column, problem, hint_of(fault, source.name)))
 
+    def take_fault_of_table(fault: UserError) -> None:
+        if len(faulty) < MOST_FAULTS:
+            line = fault.place.line if fault.place else None
+            faulty.append(FaultyLine(line or 1, None, fault.problem, fault.hint))
+
     reader: SvmReader | TableReader
     if is_table(source, table):
-        reader = TableReader(source, table)  # stops at its first fault
+        reader = TableReader(source, table, on_fault=take_fault_of_table)
         check_features(reader.schema, max_features, source.name)
     else:
         reader = SvmReader(
@@ -225,7 +234,7 @@ def profile_of(
         "features": info.features,
         "density": reader.values_read / rows / info.features if rows and info.features else None,
         "faults": reader.faults,
-        "faulty_lines": tuple(faulty),
+        "faulty_lines": tuple(sorted(faulty, key=lambda one: one.line)),
         "stopped": reader.stopped,
     }
     if rows:
@@ -428,6 +437,8 @@ def _advice(profile: Profile) -> list[str]:
         items += [one.hint for one in profile.faulty_lines[-1:] if one.hint]
     elif profile.faults:
         items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
+        hints = [one.hint for one in profile.faulty_lines if one.hint and one.column is None]
+        items += list(dict.fromkeys(hints))[:MOST_HINTS]
     if not profile.rows:
         return items
     if profile.label_problem:

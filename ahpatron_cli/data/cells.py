@@ -58,7 +58,7 @@ class Texts:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, part: slice) -> Texts:
+    def __getitem__(self, part: slice | Integers) -> Texts:
         return Texts(self.codes[part], self.texts)
 
     def counts(self) -> Iterator[tuple[str, int, int]]:
@@ -115,7 +115,7 @@ class Dates:
     def __len__(self) -> int:
         return len(self.moments)
 
-    def __getitem__(self, part: slice) -> Dates:
+    def __getitem__(self, part: slice | Integers) -> Dates:
         return Dates(self.moments[part], self.form, has_zone=self.has_zone)
 
     def days(self) -> Floats:

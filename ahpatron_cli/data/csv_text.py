@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.data.cells import MISSING, Cells, Texts, number
 from ahpatron_cli.data.libsvm.fast import MARGIN, decimals, keep_freed_memory
-from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE
-from ahpatron_cli.errors import bad_data
+from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, as_word
+from ahpatron_cli.errors import UserError, bad_data
 
 DELIMITERS = ",;\t|"
 PIECE = 1 << 18
@@ -66,13 +66,21 @@ class Spans(NamedTuple):
 class CsvReader:
     """Reader of CSV or TSV text with a header; yields records as soon as they are complete.
 
-    `read(size)` returns up to `size` available bytes, and b"" at the end of the input.
+    `read(size)` returns up to `size` available bytes, and b"" at the end of the input. `on_fault`
+    is called with the fault of a row that has too few or too many cells, which is then left out;
+    without it, the fault is raised.
     """
 
-    def __init__(self, read: Callable[[int], bytes], path: str) -> None:
+    def __init__(
+        self,
+        read: Callable[[int], bytes],
+        path: str,
+        on_fault: Callable[[UserError], None] | None = None,
+    ) -> None:
         self.path, self._read, self._line = path, read, 1
         self.padded: set[str] = set()
         """Numeric columns with spaces around cells, as far as they were read."""
+        self._on_fault = on_fault
         self._piece = PIECE
         pieces = self._records()
         first = next(pieces, b"\n")
@@ -80,7 +88,7 @@ class CsvReader:
         self._delimiter = delimiter_of(text.partition("\n")[0])
         lines, header = next(self._parsed(text))
         self.names = [name.strip() for name in header]
-        self._check_header()
+        self._check_header(lines)
         self._piece = min(PIECE * max(len(self.names) // PIECE_COLUMNS, 1), MAX_LINE)
         self._line += lines
         self._pieces = chain(filter(None, first.split(b"\n", lines)[-1:]), pieces)
@@ -215,8 +223,11 @@ class CsvReader:
                 hint = f"put cells that contain {self._delimiter!r} in double quotes"
                 if len(row) < len(self.names):
                     hint = "the line may be cut off; complete or delete it"
-                raise bad_data(problem, self.path, self._line + before, hint)
-            if row:
+                fault = bad_data(problem, self.path, self._line + before, hint)
+                if self._on_fault is None:
+                    raise fault
+                self._on_fault(fault)
+            elif row:
                 lines.append(self._line + before)
                 rows.append([cell.strip() for cell in row])
             before = after
@@ -244,7 +255,7 @@ class CsvReader:
         except csv.Error as error:
             problem, hint = f"this is not CSV: {error}", "write a quote in a quoted cell twice"
             if "new-line" in str(error):
-                hint = rf"convert it with `tr '\r' '\n' < {shlex.quote(self.path)} > fixed.csv`"
+                hint = rf"convert it with `tr '\r' '\n' < {as_word(self.path)} > fixed.csv`"
             line = self._line + reader.line_num - 1
             raise bad_data(problem, self.path, line, hint) from None
 
@@ -257,27 +268,50 @@ class CsvReader:
             at = fault.start
         if at >= 0:
             encoding = "UTF-16" if b"\0" in raw else "WINDOWS-1252"
-            command = f"iconv -f {encoding} -t UTF-8 {shlex.quote(self.path)} > utf8.csv"
+            command = f"iconv -f {encoding} -t UTF-8 {as_word(self.path)} > utf8.csv"
             hint = f"if it is {encoding} text, convert it: `{command}`"
             line = self._line + raw.count(b"\n", 0, at)
             raise bad_data("the text must be UTF-8, without NUL bytes", self.path, line, hint)
         return text
 
-    def _check_header(self) -> None:
-        """Refuse a first line that is not a header with distinct column names."""
+    def _check_header(self, lines: int) -> None:
+        """Refuse a first record of so many lines that is no header with distinct names."""
         names, values = self.names, [number(name) for name in self.names]
         is_row = None not in values and names != [str(i) for i in range(len(names))]
+        numbered = [f"c{i + 1}" for i in range(len(names))]
         if not any(names):
             problem = "there is no header: the first line must name the columns"
+            renamed, kept = numbered, "tail -n +2"
         elif is_row or any(value is not None and value % 1 for value in values):
             problem = "the first line looks like a row: there is no header"
+            renamed, kept = numbered, "cat"
         elif twice := [name for name, count in Counter(names).items() if count > 1]:
             problem = f"two columns have the name {twice[0]!r}"
+            renamed, kept = _distinct(names), f"tail -n +{lines + 1}"
         else:
             return
-        header = shlex.quote(self._delimiter.join(f"c{i + 1}" for i in range(len(names))))
-        hint = f"name the columns: `(echo {header}; cat {shlex.quote(self.path)}) > named.csv`"
+        text = io.StringIO()
+        csv.writer(text, delimiter=self._delimiter, lineterminator="").writerow(renamed)
+        header = f"echo {shlex.quote(text.getvalue())}"
+        if self._delimiter == "\t":  # messages show a tab as \t, which echo would not undo
+            form = r"\t".join("%s" for _ in renamed)
+            header = rf"printf '{form}\n' {shlex.join(renamed)}"
+        hint = f"name the columns: `({header}; {kept} {as_word(self.path)}) > named.csv`"
         raise bad_data(problem, self.path, 1, hint)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names with numbers after those that occur before: a, a.2, a.3."""
+    found: dict[str, None] = {}
+    given = set(names)
+    numbers = Counter[str]()
+    for name in names:
+        spelled = name
+        while spelled in found or (spelled != name and spelled in given):
+            numbers[name] += 1
+            spelled = f"{name}.{numbers[name] + 1}"
+        found[spelled] = None
+    return list(found)
 
 
 def delimiter_of(header: str) -> str:

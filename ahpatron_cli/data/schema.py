@@ -213,9 +213,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             absent = np.isnan(found)
             gaps = int(np.count_nonzero(absent))
             if gaps and self.missing == "refuse":
-                hint = "--missing indicator, zero or mean accepts such cells"
-                line = int(cells.lines[np.argmax(absent)])
-                raise bad_data(f"column {name!r} has no value here", path, line, hint)
+                raise no_value(name, path, int(cells.lines[np.argmax(absent)]))
             if column.kind == "category":
                 known = found >= 0
                 indices = start + np.where(known, found, 0).astype(np.int64)
@@ -317,6 +315,12 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     """Names as a comma-separated list, cut after `most`."""
     names = [name for name in names if name]
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
+def no_value(name: str, path: str, line: int) -> UserError:
+    """The error for a missing cell, with --missing refuse."""
+    hint = "--missing indicator, zero or mean accepts such cells"
+    return bad_data(f"column {name!r} has no value here", path, line, hint)
 
 
 def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:

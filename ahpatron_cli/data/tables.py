@@ -37,8 +37,23 @@ from ahpatron_cli.data.cells import (
 )
 from ahpatron_cli.data.csv_text import CsvReader, delimiter_of
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, class_fault
-from ahpatron_cli.data.schema import Column, Schema, Unseen, cell_text, listed, mixed
-from ahpatron_cli.data.source import HEAD_BYTES, Source, first_batches, open_source
+from ahpatron_cli.data.schema import (
+    Column,
+    Schema,
+    Unseen,
+    cell_text,
+    listed,
+    mixed,
+    no_value,
+)
+from ahpatron_cli.data.source import (
+    HEAD_BYTES,
+    JSON_HINTS,
+    Source,
+    as_word,
+    first_batches,
+    open_source,
+)
 from ahpatron_cli.errors import Place, UserError, bad_data, one_of, suggestion, usage
 from ahpatron_cli.signals import StreamEnded
 
@@ -61,6 +76,9 @@ TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
 
 _LIBSVM_ROW = re.compile(r"(\S+\s+)?(qid:\S+\s+)?[0-9]+:[-+.0-9eE]+(\s+[0-9]+:[-+.0-9eE]+)*")
 """A row of LIBSVM text: a label, which may be missing, and features."""
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(\{)\s*[\"}]|(\[)\s*[\[{])")
+"""Start of JSON lines, or of a JSON list."""
+
 
 Kind: TypeAlias = Literal["number", "date", "category", "missing"]
 """Type of a cell."""
@@ -134,7 +152,8 @@ class TableReader(Reader):
 
     Without a schema, one is inferred first: from all rows if the source can be read twice, else
     from the first `warm_up` labelled rows. `on_wait` is called with the number of rows so far if
-    reading has to wait for these.
+    reading has to wait for these. `on_fault` is called with each fault of a cell, row or column,
+    which is then left out; without it, the first fault is raised.
     """
 
     def __init__(
@@ -146,9 +165,14 @@ class TableReader(Reader):
         may_lack_labels: bool = True,
         warm_up: int = WARM_UP,
         on_wait: Callable[[int], None] = lambda rows: None,
+        on_fault: Callable[[UserError], None] | None = None,
     ) -> None:
         super().__init__(source, max_rows, on_wait)
-        self._reader, self._may_lack_labels = open_reader(source), may_lack_labels
+        self._may_lack_labels = may_lack_labels
+        self._on_fault = on_fault
+        self._categories = frozenset(options.category)
+        report = None if on_fault is None else self._report
+        self._reader = open_reader(source, report)
         reader = self._reader
         self.unseen = Unseen()
         """Counts of cells that did not occur in training."""
@@ -163,17 +187,24 @@ class TableReader(Reader):
             no_numbers: set[str] = set()
             if source.rereadable:
                 with open_source(source.name) as again:
-                    first = open_reader(again)
-                    rows = _limited(first.batches(used, text, no_numbers), max_rows)
+                    # faults of rows are reported when these are read again
+                    first = open_reader(again, report and (lambda fault: None))
+                    batches = self._sound_part(first.batches(used, text, no_numbers))
+                    rows = _limited(batches, max_rows)
                     schema, remarks, self.tally = infer(
-                        first, options, rows, no_numbers=no_numbers, numeric=self.numeric
+                        first,
+                        options,
+                        rows,
+                        no_numbers=no_numbers,
+                        numeric=self.numeric,
+                        on_fault=report,
                     )
                     for name in first.padded:  # their cells cannot be copied
                         self.numeric.pop(name, None)
                     if max_rows is None:
                         self.tally.sha256 = again.sha256()
             else:
-                batches = reader.batches(used, text)
+                batches = self._sound_part(reader.batches(used, text), report)
 
                 def labelled(cells: Cells) -> int:
                     counts = cells.texts(options.label or "").counts()
@@ -181,7 +212,12 @@ class TableReader(Reader):
 
                 self._head = first_batches(source, batches, warm_up, labelled, on_wait)
                 schema, remarks, _ = infer(
-                    reader, options, self._head, no_numbers=no_numbers, numeric={}
+                    reader,
+                    options,
+                    self._head,
+                    no_numbers=no_numbers,
+                    numeric={},
+                    on_fault=report,
                 )
                 schema = _with_both_labels(schema)
             _check_labels(schema, options.labels, reader.path)
@@ -193,7 +229,9 @@ class TableReader(Reader):
 
     def __iter__(self) -> Iterator[Batch]:
         path = self._reader.path
-        for cells in self.cells():
+        for cells in self._sound_part(self.cells(), self._on_fault and self._report):
+            if self._on_fault is not None:
+                cells = self._without_faults(cells)
             batch = self.schema.encode(cells, path, self.unseen)
             unlabelled = np.isnan(batch.labels)
             if not self._may_lack_labels and unlabelled.any():
@@ -202,6 +240,49 @@ class TableReader(Reader):
                 raise bad_data("this row has no label", path, line, hint)
             self._note(batch)
             yield batch
+
+    def _report(self, fault: UserError) -> None:
+        assert self._on_fault is not None
+        self.faults += 1
+        self._on_fault(fault)
+
+    def _sound_part(
+        self, batches: Iterator[Cells], report: Callable[[UserError], None] | None = None
+    ) -> Iterator[Cells]:
+        """Batches up to a fault that makes the rest of the file meaningless.
+
+        It is raised, or passed to `report`, if faults of this reader do not end the reading.
+        """
+        try:
+            yield from batches
+        except UserError as fault:
+            if self._on_fault is None:
+                raise
+            if report is not None:
+                report(fault)
+                self.stopped = True
+
+    def _without_faults(self, cells: Cells) -> Cells:
+        """The rows in which every cell fits its column; faults of the others are reported."""
+        faults = list[UserError]()
+        sound = np.ones(len(cells.lines), dtype=bool)
+        for column in self.schema.columns:
+            values = cells.columns[column.name]
+            is_category = column.name in self._categories
+            for row in _faulty_rows(values, column.kind, self.schema.missing, is_category):
+                sound[row] = False
+                cell, line = cell_text(values, row), int(cells.lines[row])
+                if cell in MISSING:
+                    faults.append(no_value(column.name, self._reader.path, line))
+                else:
+                    faults.append(mixed(column.name, column.kind, cell, self._reader.path, line))
+        for fault in sorted(faults, key=lambda one: (one.place and one.place.line) or 0):
+            self._report(fault)
+        if sound.all():
+            return cells
+        rows = np.flatnonzero(sound)
+        columns: dict[str, Values] = {name: own[rows] for name, own in cells.columns.items()}
+        return Cells(cells.lines[rows], columns)
 
     def _count_labels(self) -> LabelTally:
         tally, label = LabelTally(), {self.schema.label}
@@ -291,7 +372,9 @@ def looks_like_table(head: bytes) -> bool:
     return delimiter_of(line) in line and number(line.split()[0]) is None
 
 
-def open_reader(source: Source) -> CsvReader | ArrowReader:
+def open_reader(
+    source: Source, on_fault: Callable[[UserError], None] | None = None
+) -> CsvReader | ArrowReader:
     """The reader for a table, chosen by its first bytes or its name."""
     is_arrow = source.head.startswith((b"PAR1", b"ARROW1"))
     if is_arrow or source.name.lower().endswith(ARROW_SUFFIXES):
@@ -304,7 +387,10 @@ def open_reader(source: Source) -> CsvReader | ArrowReader:
             command = f"{source.packing} -dc {shlex.quote(source.name)} > {unpacked}"
             raise bad_data(problem, source.name, hint=f"unpack it: `{command}`")
         return ArrowReader(source.name)
-    return CsvReader(source.read1, source.name)
+    if json := _JSON.match(source.head):
+        hint = JSON_HINTS[json[1] or json[2]].replace("FILE", as_word(source.name))
+        raise bad_data("this is JSON, not CSV", source.name, 1, hint)
+    return CsvReader(source.read1, source.name, on_fault)
 
 
 def _limited(batches: Iterable[Cells], rows: int | None) -> Iterator[Cells]:
@@ -361,7 +447,7 @@ class _Seen:
     def _add_texts(self, cells: Texts, lines: Integers) -> None:
         values: dict[str, float] = {}
         for cell, count, row in cells.counts():
-            kind, value = self._kind(cell)
+            kind, value = _kind_of(cell, is_category=self._is_category)
             if kind not in self.first or lines[row] < self.first[kind][0]:
                 self.first[kind] = int(lines[row]), cell
             self.counts[kind] += count
@@ -386,21 +472,17 @@ class _Seen:
         share = len(values) / self._averaged
         self._mean = self._mean * (1 - share) + mean * share
 
-    def _kind(self, cell: str) -> tuple[Kind, float]:
-        if cell in MISSING or self._is_category:
-            return ("missing" if cell in MISSING else "category"), 0.0
-        if (value := number(cell)) is not None:
-            return "number", value
-        return ("category", 0.0) if (day := days(cell)) is None else ("date", day)
+    def column(self, missing: str, path: str, *, may_be_mixed: bool = False) -> Column | None:
+        """The inferred `Column`; None if all cells are missing.
 
-    def column(self, missing: str, path: str) -> Column | None:
-        """The inferred `Column`; None if all cells are missing."""
+        Cells of several types are refused, unless it `may_be_mixed`: the most frequent type counts.
+        """
         counted = self.counts.most_common()
         kinds = [kind for kind, count in counted if count and kind != "missing"]
         if not kinds:
             return None
         kind, rows = kinds[0], self.counts[kinds[0]]
-        if len(kinds) > 1:
+        if len(kinds) > 1 and not may_be_mixed:
             line, cell = self.first[kinds[-1]]
             raise mixed(self.name, kind, cell, path, line)
         indicator = missing == "indicator" and self.counts["missing"] > 0
@@ -427,6 +509,29 @@ class _Seen:
             raise bad_data(problem, path, self.first["category"][0], hint)
 
 
+def _kind_of(cell: str, *, is_category: bool) -> tuple[Kind, float]:
+    """Type of a cell, and its value if that is a number or a date."""
+    if cell in MISSING or is_category:
+        return ("missing" if cell in MISSING else "category"), 0.0
+    if (value := number(cell)) is not None:
+        return "number", value
+    return ("category", 0.0) if (day := days(cell)) is None else ("date", day)
+
+
+def _faulty_rows(values: Values, kind: Kind, missing: str, is_category: bool) -> list[int]:
+    """Rows whose cells have another type than their column, or are missing where none may be."""
+    legal: set[Kind] = {kind} if missing == "refuse" else {kind, "missing"}
+    if isinstance(values, Texts):
+        kinds = [_kind_of(text, is_category=is_category)[0] for text in values.texts]
+        wrong = np.array([one not in legal for one in kinds], dtype=bool)[values.codes]
+    else:
+        own: Kind = "date" if isinstance(values, Dates) else "number"
+        absent = np.isnan(values.days() if isinstance(values, Dates) else values)
+        wrong = np.where(absent, "missing" not in legal, own not in legal)
+    rows: list[int] = np.flatnonzero(wrong).tolist()
+    return rows
+
+
 def infer(
     reader: CsvReader | ArrowReader,
     options: TableOptions,
@@ -434,8 +539,12 @@ def infer(
     *,
     no_numbers: set[str],
     numeric: dict[str, bool],
+    on_fault: Callable[[UserError], None] | None = None,
 ) -> tuple[Schema, tuple[str, ...], LabelTally]:
     """Infer the schema of a table from these rows; returns the schema, notes and label counts.
+
+    With `on_fault`, columns that cannot be used are passed to it and left out, and those with
+    cells of several types have the most frequent one.
 
     Columns with text or dates are added to `no_numbers`, and columns in which every cell is a
     number to `numeric`, with whether more than a tenth of them are 0.
@@ -466,7 +575,14 @@ def infer(
     if not labelled:
         problem = f"no row has a label in column {label!r}"
         raise bad_data(problem, path, 1, hint=_no_labels(unlabelled))
-    found = {one.name: one.column(options.missing, path) for one in seen}
+    found: dict[str, Column | None] = {}
+    for one in seen:
+        try:
+            found[one.name] = one.column(options.missing, path, may_be_mixed=on_fault is not None)
+        except UserError as fault:
+            if on_fault is None:
+                raise
+            on_fault(fault)
     columns = [column for column in found.values() if column]
     all_numbers = (one for one in seen if one.counts["number"] == one.counts.total())
     numeric |= {one.name: 10 * one.zeros > one.counts.total() for one in all_numbers}
@@ -481,7 +597,12 @@ def infer(
         raise bad_data(problem, path, hint=_no_labels(unlabelled) if unlabelled else None)
     numbers, notes = _label_numbers(labels, kind, positive, label, path)
     empty = [name for name, column in found.items() if column is None]
-    become = {"indicator": "0, with an indicator feature", "mean": "the mean"}
+    gaps: dict[str, list[str]] = {}
+    for one in seen:
+        column = found.get(one.name)
+        if column and one.counts["missing"] and options.missing != "refuse":
+            shown = f"{one.name} ({one.counts['missing']:,})"
+            gaps.setdefault(_replacement(column, options.missing), []).append(shown)
     for note, names in (
         ("the index that pandas has written is left out", [repr(name) for name in index]),
         ("columns without values are left out", empty),
@@ -489,10 +610,7 @@ def infer(
             "one feature per category",
             [f"{one.name} ({len(one.categories)})" for one in columns if one.categories],
         ),
-        (
-            f"missing values become {become.get(options.missing, 0)}",
-            [f"{one.name} ({one.counts['missing']:,})" for one in seen if one.counts["missing"]],
-        ),
+        *((f"missing values become {what}", names) for what, names in gaps.items()),
     ):
         notes += [f"{note}: {listed(names)}"] if names else []
     scan = LabelTally()
@@ -511,6 +629,14 @@ def infer(
         label_kind=kind,
     )
     return schema, tuple(notes), scan
+
+
+def _replacement(column: Column, missing: str) -> str:
+    """What missing cells of a column become, for a note."""
+    if column.indicator:
+        value = "the mean date" if column.kind == "date" else "0"
+        return f"{value}, with an indicator feature"
+    return "the mean, or no category" if missing == "mean" else "0"
 
 
 def no_rows(path: str) -> UserError:

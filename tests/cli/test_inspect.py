@@ -76,6 +76,56 @@ def test_every_faulty_line_is_listed(ahpatron: Ahpatron) -> None:
     assert document["next"] == []
 
 
+@pytest.mark.parametrize("piped", [False, True])
+def test_every_fault_of_a_table_is_counted(ahpatron: Ahpatron, piped: bool) -> None:
+    sound = "".join(f"{i},2020-01-0{i % 9 + 1},x{i % 3},{i % 2}\n" for i in range(60))
+    faulty = "x,2020-13-01,5,1\n1,2\n\ny,,x1,0\n7,2020-01-01,x2,1,9\n8,2020-01-01,2020-01-01,0\n"
+    ahpatron.write("sound.csv", "a,d,c,y\n" + sound)
+    text = "a,d,c,y\n" + sound + faulty + sound
+    ahpatron.write("bad.csv", text)
+    words = ["-" if piped else "bad.csv", "--label", "y", "--format", "json"]
+    done = ahpatron("inspect", *words, stdin=text.encode())
+    assert done.code == 65
+    found = json.loads(done.out)
+    assert (found["rows"], found["faults"], found["stopped"]) == (120, 7, False)
+    lines = [(one["line"], one["problem"].partition(" has ")[0]) for one in found["faulty_lines"]]
+    assert sorted(lines) == [
+        (62, "column 'a'"),
+        (62, "column 'c'"),
+        (62, "column 'd'"),
+        (63, "this row"),
+        (65, "column 'a'"),
+        (66, "this row"),
+        (67, "column 'c'"),
+    ]
+    plain = inspected(ahpatron, "sound.csv", "--label", "y")
+    for name in ("low", "high", "widest", "advised_scale"):
+        assert found[name] == plain[name]
+    printed = ahpatron("inspect", "bad.csv", "--label", "y").out
+    assert "\n7 faults\n" in printed
+    assert "\nbad.csv:65: column 'a'" in printed
+    assert "--category a" in " ".join(printed.split())
+
+
+def test_a_table_is_described_up_to_a_fault_that_ends_it(ahpatron: Ahpatron) -> None:
+    rows = "".join(f"{i},{i % 2}\n" for i in range(60_000))
+    ahpatron.write("cut.csv", "a,y\n" + rows + 'x,1\n"7,1\n')
+    done = ahpatron("inspect", "cut.csv", "--label", "y", "--format", "json")
+    found = json.loads(done.out)
+    assert (done.code, found["stopped"]) == (65, True)
+    assert "quote" in found["faulty_lines"][-1]["problem"]
+    assert found["rows"] > 0
+
+
+def test_a_column_that_cannot_be_used_is_a_fault(ahpatron: Ahpatron) -> None:
+    rows = "".join(f"name{i},{i},{i % 2}\n" for i in range(60))
+    ahpatron.write("names.csv", "name,a,y\n" + rows)
+    done = ahpatron("inspect", "names.csv", "--label", "y", "--format", "json")
+    found = json.loads(done.out)
+    assert (done.code, found["faults"], found["rows"], found["features"]) == (65, 1, 60, 1)
+    assert "--drop name" in found["faulty_lines"][0]["hint"]
+
+
 def test_the_metrics_of_a_rare_label_are_advised(ahpatron: Ahpatron) -> None:
     rare = "".join(f"{1 if i % 30 == 0 else -1} 1:{i % 7} 2:{i * i % 11}\n" for i in range(600))
     ahpatron.write("rare.svm", rare)

@@ -277,6 +277,22 @@ def test_cells_missing_only_in_new_data_are_0_or_refused_if_asked() -> None:
     assert refusal(lambda: table("a,d,c\n,,\n", schema))[0] == 2
 
 
+def test_notes_say_what_missing_cells_become() -> None:
+    text = "a,empty,d,c,y\n1,,2020-01-01,u,0\n,,,,1\n3,,2020-01-03,v,0\n"
+    left_out = "columns without values are left out: empty"
+    indicator, mean, zero = (
+        [note for note in table(text, missing=missing).notes if "per category" not in note]
+        for missing in ("indicator", "mean", "zero")
+    )
+    assert indicator == [
+        left_out,
+        "missing values become 0, with an indicator feature: a (1), c (1)",
+        "missing values become the mean date, with an indicator feature: d (1)",
+    ]
+    assert mean == [left_out, "missing values become the mean, or no category: a (1), d (1), c (1)"]
+    assert zero == [left_out, "missing values become 0: a (1), d (1), c (1)"]
+
+
 def test_cells_missing_in_training_too_have_their_indicator_only() -> None:
     schema = table("a,c,y\n1,u,0\n,,1\n3,v,1\n").made
     assert schema.features == ["a", "a missing", "c=u", "c=v", "c missing"]

@@ -362,9 +362,13 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         with _as_value_errors():
             schema.check_columns(given, "X")
             cells = frame_cells(X, names, schema.text_columns(), "X")
+        try:
             rows = schema.encode(cells, "X", unseen).stored
+        except UserError as error:
+            row = error.place.line if error.place else None
+            raise ValueError(f"row {row} of X: {error}") from None
         for note in unseen.notes:
-            warnings.warn(note, UserWarning, stacklevel=4)
+            warnings.warn(note, UserWarning, stacklevel=5)  # where `predict` is called
         return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
 
     def _begin(

@@ -489,7 +489,7 @@ class SavedRun:
         if self._save_to:
             self._warn_of_reset(run)
         if self.model and (remark := self.model.remark(dataset)):
-            self._say(remark)
+            self._warn(remark)
         for path in saved:
             self._save(path, run, dataset)
         return results

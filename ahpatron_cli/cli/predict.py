@@ -110,9 +110,11 @@ def predict(
                     loss += run.player.calibration.loss_of(scores[labelled], batch.labels[labelled])
                 show(source.position, f"{tally.mistakes:,} mistakes" if tally.rounds else "")
             ended_by = watch.ended_by
-        remarks = loaded.remark(dataset), *dataset.traits.remarks
-        for note in filter(None, (*remarks, *_notes(rows, tally, ranking, loss))):
-            stderr.note(f"{path}: {note}" if len(data) > 1 else note)
+        prefix = f"{path}: " if len(data) > 1 else ""
+        if remark := loaded.remark(dataset):
+            stderr.warn(prefix + remark)
+        for note in (*dataset.traits.remarks, *_notes(rows, tally, ranking, loss)):
+            stderr.note(prefix + note)
         return ended_by
 
     with open_output(out) as output:

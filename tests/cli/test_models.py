@@ -167,14 +167,15 @@ def test_scaling_is_the_models(ahpatron: Ahpatron, breast_cancer: Path, scale: s
 
 
 def test_features_counted_from_0_after_features_counted_from_1(ahpatron: Ahpatron) -> None:
-    """A file alone cannot tell; that the model's files had no feature 0 is worth a note."""
+    """A file alone cannot tell; that the model's files had no feature 0 is worth a warning."""
     ahpatron.write("one.svm", "+1 1:1 2:2\n-1 1:3\n")
     ahpatron.write("zero.svm", "+1 0:1 1:2\n-1 0:3\n")
     for name in ("one", "zero"):
         ahpatron.succeed("run", f"{name}.svm", "--save", f"{name}.npz")
     for model, data, noted in (("one", "zero", True), ("one", "one", False)):
-        done = ahpatron.succeed("run", f"{data}.svm", "--resume", f"{model}.npz")
-        assert ("feature 0" in done.err) == noted
+        for words in (f"run {data}.svm --resume {model}.npz", f"predict {model}.npz {data}.svm"):
+            done = ahpatron.succeed(*words.split(), "--quiet")
+            assert ("warning: the data have a feature 0" in done.err) == noted
 
 
 def test_a_full_disk_leaves_the_old_model(ahpatron: Ahpatron, rings: Path) -> None:

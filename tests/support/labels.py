@@ -7,7 +7,11 @@ from collections.abc import Sequence
 
 NUMBERS = {"-1/+1": ("-1", "1"), "0/1": ("0", "1"), "1/2": ("1", "2"), "0/1/2": ("0", "1", "2")}
 """Labels that LIBSVM text and tables can have, in increasing order."""
-TEXTS = {"text": ("no", "yes"), "text classes": ("setosa", "versicolor", "virginica")}
+TEXTS = {
+    "text": ("no", "yes"),
+    "leading zeros": ("007", "008"),
+    "text classes": ("setosa", "versicolor", "virginica"),
+}
 """Labels that only tables can have."""
 EVERY = NUMBERS | TEXTS
 ROWS = 150

@@ -7,6 +7,7 @@ behind; the next one that writes to the folder removes it.
 
 import errno
 import hashlib
+import io
 import os
 import platform
 import secrets
@@ -90,15 +91,17 @@ def open_atomically(path: str | Path, mode: str = "w", *, trial: bool = False) -
     temporary = real.parent / _temporary_name()
     try:  # a signal may arrive at any time and must not leave a temporary file
         with _opened(temporary, target, os.O_CREAT | os.O_EXCL, mode) as output:
-            if real.exists():
-                os.close(os.open(real, os.O_WRONLY))  # fails for folders and protected files
-                os.fchmod(output.fileno(), stat.S_IMODE(real.stat().st_mode))
+            with _faults_of(target):
+                if real.exists():
+                    os.close(os.open(real, os.O_WRONLY))  # fails for folders and protected files
+                    os.fchmod(output.fileno(), stat.S_IMODE(real.stat().st_mode))
             yield output
             output.flush()
-            os.fsync(output.fileno())
-            if not trial:
-                temporary.replace(real)
-                sync_folder(real.parent)
+            with _faults_of(target):
+                os.fsync(output.fileno())
+                if not trial:
+                    temporary.replace(real)
+                    sync_folder(real.parent)
     finally:
         try:
             _remove(temporary)
@@ -165,18 +168,48 @@ def _remove(path: Path) -> None:
 def open_at(path: str | Path, size: int) -> Iterator[Output]:
     """Context manager: append to a text file after its first `size` bytes, not atomically."""
     with _opened(Path(path), Path(path), os.O_CREAT | os.O_APPEND, "a") as output:
-        os.ftruncate(output.fileno(), size)
+        with _faults_of(Path(path)):
+            os.ftruncate(output.fileno(), size)
         yield output
 
 
 @contextmanager
 def _opened(path: Path, target: Path, flags: int, mode: str) -> Iterator[Output]:
-    """Context manager: an open file; an `OSError` becomes a `UserError` that names `target`."""
-    try:
+    """Context manager: an open file; its own faults, and no others, name `target`."""
+    with _faults_of(target):
         descriptor = os.open(path, os.O_WRONLY | flags, 0o666)
-        text = None if "b" in mode else "utf-8"
-        with os.fdopen(descriptor, mode, encoding=text, newline=text and "") as output:
-            yield output
+    with io.BufferedWriter(_OutputFile(descriptor, target)) as buffered:
+        if "b" in mode:
+            yield buffered
+        else:
+            with io.TextIOWrapper(buffered, encoding="utf-8", newline="") as text:
+                yield text
+
+
+class _OutputFile(io.FileIO):
+    """Unbuffered output file whose faults are `UserError`s that name `target`.
+
+    They arise while the caller writes, among errors of other files that it reads.
+    """
+
+    def __init__(self, descriptor: int, target: Path) -> None:
+        super().__init__(descriptor, "w")
+        self._target = target
+
+    def write(self, data: Any, /) -> int:
+        with _faults_of(self._target):
+            return super().write(data)
+
+    def close(self) -> None:
+        with _faults_of(self._target):
+            super().close()
+
+
+@contextmanager
+def _faults_of(target: Path) -> Iterator[None]:
+    """Context manager: an `OSError` becomes a `UserError` that names the output file `target`."""
+    try:
+        yield
     except BrokenPipeError:
         raise  # the reader has closed the pipe: not an error
     except OSError as fault:
@@ -193,12 +226,33 @@ def is_device(path: Path) -> bool:
 
     /dev/stdout may refer to a regular file that another process has opened.
     """
-    try:
-        mode = path.stat().st_mode
-    except OSError:
+    mode = _mode(path)
+    if mode is None:
         return False
     named = str(path).startswith(("/dev/std", "/dev/fd/", "/proc/self/fd/"))
     return named if stat.S_ISREG(mode) else not stat.S_ISDIR(mode)
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is such a file; False if its name is too long, or its folder is closed to us.
+
+    `Path.exists` raises an `OSError` then.
+    """
+    return _mode(Path(path)) is not None
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is such a file, and it is a regular one."""
+    mode = _mode(Path(path))
+    return mode is not None and stat.S_ISREG(mode)
+
+
+def _mode(path: Path) -> int | None:
+    """Type and permissions of a file; None if it cannot be found."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return None
 
 
 def sync_folder(folder: Path) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.tally import MAX_CLASSES
-from ahpatron_cli.data.csv_text import number
+from ahpatron_cli.data.cells import LabelKind, label_key, number
 from ahpatron_cli.data.labels import show
 
 NUMBERS = "iuf"
@@ -89,32 +89,35 @@ def type_name(classes: NDArray[Any]) -> str:
     return classes.dtype.name
 
 
-def labels_from_texts(texts: Sequence[str], dtype: str | None) -> NDArray[Any]:
+def kind_of(classes: NDArray[Any]) -> LabelKind:
+    """What labels of this dtype are in a table."""
+    if classes.dtype.kind == "b":
+        return "boolean"
+    if classes.dtype.kind == "M":
+        return "date"
+    return "number" if are_plain_numbers(classes) else "text"
+
+
+def labels_from_texts(texts: Sequence[str], dtype: str | None, kind: LabelKind) -> NDArray[Any]:
     """Labels from their texts in a model file; a ValueError if they do not have this dtype.
 
-    Without a dtype the model was made by the command line: labels are numbers or booleans if all
-    texts are exactly theirs, otherwise text.
+    Without a dtype the model was made by the command line: labels are numbers or booleans if the
+    schema says so, otherwise text.
 
-    >>> labels_from_texts(["3", "7"], "str"), labels_from_texts(["3", "7"], None)
+    >>> labels_from_texts(["3", "7"], "str", "text"), labels_from_texts(["3", "7"], None, "number")
     (array(['3', '7'], dtype='<U1'), array([3, 7]))
-    >>> labels_from_texts(["007", "7"], None)
+    >>> labels_from_texts(["007", "7"], None, "text")
     array(['007', '7'], dtype='<U3')
     """
-    if dtype == "bool" or (dtype is None and sorted(texts) == list(BOOLEANS)):
-        return np.array([BOOLEANS.index(text) for text in texts], dtype=bool)
-    if dtype is not None:
+    if dtype is not None and dtype != "bool":
         return np.array([int(text) for text in texts] if "int" in dtype else texts, dtype=dtype)
-    words = np.array(texts)
-    if any(number(text) is None for text in texts):
-        return words
-    for kind in (np.int64, np.float64):
-        try:
-            numbers = words.astype(kind)
-        except (ValueError, OverflowError):  # not all are integers, or one is too large
-            continue
-        if label_texts(numbers) == list(texts):
-            return numbers
-    return words
+    are_known = all(text in BOOLEANS for text in texts)
+    if dtype == "bool" or (kind == "boolean" and are_known):
+        return np.array([BOOLEANS.index(text) for text in texts], dtype=bool)
+    if kind != "number" or any(number(text) is None for text in texts):
+        return np.array(texts)  # also if one stands for all others
+    floats = np.array(texts, dtype=np.float64)
+    return floats.astype(np.int64) if (floats % 1 == 0).all() else floats
 
 
 @dataclass(frozen=True)
@@ -126,28 +129,29 @@ class LabelCoding:
     classes : array
         The labels in the order of their codes.
     codes : dict
-        Code of each label, or of its text if labels are compared by text.
-    by_text : bool
-        Whether labels are compared by their text, as in tables: 1, 1.0 and "1" are one label.
+        Code of each label, or of its text if labels are compared as in tables.
+    kind : {"text", "number", "boolean", "date"}, optional
+        What the labels of a table are. If given, labels are compared by their text as in tables:
+        1, 1.0 and "1" are one label.
     others : bool
         Whether all labels but the second class are encoded as -1 (`--positive`).
     """
 
     classes: NDArray[Any]
     codes: Mapping[Any, float]
-    by_text: bool
+    kind: LabelKind | None = None
     others: bool = False
 
     @classmethod
     def of(
-        cls, classes: NDArray[Any], *, by_text: bool = False, others: bool = False
+        cls, classes: NDArray[Any], *, kind: LabelKind | None = None, others: bool = False
     ) -> LabelCoding:
-        """The coding of these classes; dates are always compared by text."""
-        by_text = by_text or classes.dtype.kind == "M"
-        keys = label_texts(classes) if by_text else classes.tolist()
+        """The coding of these classes; dates are always compared as in tables."""
+        if classes.dtype.kind == "M":
+            kind = "date"
         numbers = [-1.0, 1.0] if len(classes) == 2 else np.arange(len(classes), dtype=float)
-        codes = dict(zip(keys, numbers, strict=True))
-        return cls(classes=classes, codes=codes, by_text=by_text, others=others)
+        codes = dict(zip(_keys(classes, kind), numbers, strict=True))
+        return cls(classes=classes, codes=codes, kind=kind, others=others)
 
     @property
     def stored(self) -> tuple[float, ...]:
@@ -158,7 +162,7 @@ class LabelCoding:
 
     def encode(self, labels: NDArray[Any]) -> Floats:
         """Code of each label; a ValueError for a label that is not among the classes."""
-        keys = self._keys(labels)
+        keys = _keys(labels, self.kind)
         if self.others:
             return np.array([self.codes.get(key, -1.0) for key in keys])
         try:
@@ -173,7 +177,12 @@ class LabelCoding:
 
     def has_classes(self, classes: Any) -> bool:
         """Whether these are all classes, in any order."""
-        return {*self._keys(np.asarray(classes))} == {*self.codes}
+        return {*_keys(np.asarray(classes), self.kind)} == {*self.codes}
 
-    def _keys(self, labels: NDArray[Any]) -> list[Any]:
-        return label_texts(labels) if self.by_text else labels.tolist()
+
+def _keys(labels: NDArray[Any], kind: LabelKind | None) -> list[Any]:
+    """What labels are compared by: themselves, or their spelling in tables."""
+    if kind is None:
+        found: list[Any] = labels.tolist()
+        return found
+    return [label_key(text, kind) or text for text in label_texts(labels)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,6 +28,7 @@ from ahpatron_cli.class_labels import (
     check_labels,
     check_present,
     distinct_labels,
+    kind_of,
     label_texts,
     labels_from_texts,
     type_name,
@@ -38,10 +38,11 @@ from ahpatron_cli.core.errors import CoreError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, unit_rows
-from ahpatron_cli.data.csv_text import Cells, Texts
+from ahpatron_cli.data.cells import LabelKind
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH, Preparation, StreamState
+from ahpatron_cli.data.frames import column_names, frame_cells
 from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
-from ahpatron_cli.data.schema import Column, Schema
+from ahpatron_cli.data.schema import Column, Schema, Unseen
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.models import damaged, load_model, model_of, to_bytes
 from ahpatron_cli.output.predictions import chosen, label_names
@@ -265,8 +266,19 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
         encoded = coding.encode(labels)
         weights = self._by_class(weights, labels, encoded, coding)
+        if len(encoded) > BLOCK:
+            self._check_computable(rows)
         self.online_scores_ = self._feed(rows, encoded, weights)
         self._labels = encoded
+
+    def _check_computable(self, rows: Rows) -> None:
+        """Raise a ValueError if a row overflows, before earlier blocks are learned."""
+        for start in range(0, len(rows), PIECE):
+            part = slice(start, start + PIECE)
+            try:
+                self.player_.points_of(self._ready(_part(rows, part)))
+            except NumericalError as error:
+                raise _named(error, np.arange(len(rows))[part]) from None
 
     def _by_class(
         self, weights: Any, labels: NDArray[Any], encoded: Floats, coding: LabelCoding
@@ -354,12 +366,22 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         schema: Schema | None = self._known.schema
         if schema is None or not hasattr(X, "columns"):
             return None
+        schema = msgspec.structs.replace(schema, id=None)
         names = [column.name for column in schema.columns]
-        if schema.features == names or not {*names} <= {*X.columns}:
+        given = column_names(X)
+        if not {*names} <= {*given} and {*schema.features} <= {*given}:
             return None  # X has numeric features already: scikit-learn checks them
-        cells = Cells(np.arange(len(X)), {name: _cells(X[name]) for name in names})
+        unseen = Unseen()
         with _as_value_errors():
-            rows = msgspec.structs.replace(schema, id=None).encode(cells, "X", Counter()).stored
+            schema.check_columns(given, "X")
+            cells = frame_cells(X, names, schema.text_columns(), "X")
+        try:
+            rows = schema.encode(cells, "X", unseen).stored
+        except UserError as error:
+            row = error.place.line if error.place else None
+            raise ValueError(f"row {row} of X: {error}") from None
+        for note in unseen.notes:
+            warnings.warn(note, UserWarning, stacklevel=5)  # where `predict` is called
         return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
 
     def _begin(
@@ -514,14 +536,20 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         texts = label_texts(self.classes_)
         numbers: dict[str, Any] = dict(zip(texts, self._known.labels, strict=True))
         columns = [Column(str(name), "number") for name in names]
-        return Schema(columns, target, numbers, missing="refuse")
+        return Schema(
+            columns=columns,
+            label=target,
+            labels=numbers,
+            missing="refuse",
+            label_kind=kind_of(self.classes_),
+        )
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: str | None = None) -> Self:
         """Load a fitted estimator from a model file of `save` or `ahpatron run --save`.
 
-        `partial_fit` continues learning. If the model was trained on a table, X must be a
-        DataFrame with the columns of that table.
+        `partial_fit` continues learning. If the model was trained on a table, X is a DataFrame with
+        the columns of that table, in any order; missing cells are treated as in training.
 
         Parameters
         ----------
@@ -540,14 +568,16 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         new.player_ = player
         new._preparation, new._known = model.prepared(Preparation())
         new.n_features_in_ = of.width - (of.features < of.width)  # indices of files may start at 0
+        kind: LabelKind = of.schema.label_kind if of.schema else "number"
         try:
-            new.classes_ = labels_from_texts(label_names(of.labels, of.schema), of.label_type)
+            names = label_names(of.labels, of.schema)
+            new.classes_ = labels_from_texts(names, of.label_type, kind)
         except (OverflowError, TypeError, ValueError) as error:
             raise ValueError(str(damaged(f"its labels: {error}", str(path)))) from None
         new._label_type = of.label_type
-        by_text = of.label_type is None  # across the formats of tables, labels compare by text
+        by_kind = kind if of.label_type is None else None  # as the formats of tables compare them
         others = (of.schema.positive if of.schema else of.positive) is not None
-        new._coding = LabelCoding.of(new.classes_, by_text=by_text, others=others)
+        new._coding = LabelCoding.of(new.classes_, kind=by_kind, others=others)
         if of.costs is not None:
             new.class_weight = dict(zip(new.classes_.tolist(), of.costs, strict=True))
         if of.schema:
@@ -716,16 +746,3 @@ def _weights_of(classes: NDArray[Any], by_label: Mapping[Any, float]) -> tuple[f
     if not all(0.0 < weight < math.inf for weight in weights):
         raise ValueError(f"class_weight must have finite weights > 0, got {by_label!r}")
     return weights
-
-
-def _cells(column: Any) -> Floats | Texts:
-    """Cells of a DataFrame column as the table readers return them: floats or text."""
-    values = np.asarray(column)
-    if values.dtype.kind in "fiu":
-        return values.astype(np.float64)
-    if values.dtype.kind == "M":
-        values = values.astype("datetime64[s]").astype(str)
-    cells = values.tolist()
-    return Texts.of(
-        ["" if cell is None or cell in ("NaT", np.nan) else str(cell) for cell in cells]
-    )

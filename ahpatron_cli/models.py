@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
 from ahpatron_cli import __version__
-from ahpatron_cli.atomic import format_of_suffix, write_atomically
+from ahpatron_cli.atomic import exists, format_of_suffix, write_atomically
 from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, Learner, Player, learner_source
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
 from ahpatron_cli.core.learners import GUIDE, find_learner
@@ -31,6 +30,7 @@ from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data import npz
 from ahpatron_cli.data.batch import Batch
+from ahpatron_cli.data.cells import label_key
 from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Preparation, StreamState, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
@@ -323,8 +323,18 @@ def _check_header(header: Header) -> None:
         legal = list(labels) == sorted({*known})
     if not legal or len(header.costs or labels) != len(labels):
         raise StateError("its labels or their costs cannot be right")
-    if schema and header.width <= len(schema.features):
+    if schema is not None:
+        _check_schema(schema, header.width)
+
+
+def _check_schema(schema: Schema, width: int) -> None:
+    """Check the consistency of a schema, for rows with `width` columns."""
+    if width <= len(schema.features):
         raise StateError("its schema has more features than its rows")
+    if any(len(column.shares) not in (0, len(column.categories)) for column in schema.columns):
+        raise StateError("its schema has shares of other categories")
+    if any(label_key(label, schema.label_kind) is None for label in schema.labels):
+        raise StateError(f"its schema has labels that are no {schema.label_kind}")
 
 
 def _check_width(header: Header, state: State) -> None:
@@ -429,7 +439,7 @@ class SavedRun:
         self._options = dict(options)
         self.model = load_model(resume, learner) if resume else None
         self._restart: Model | None = None
-        if checkpoint and Path(checkpoint).exists():
+        if checkpoint and exists(checkpoint):
             self._restart = load_model(checkpoint, learner)
             self._check_options(self._restart.header.options)
         self.checkpointed = self._restart.header.rounds if self._restart else 0

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class DataRecord(Struct, frozen=True):
-    """The data set of a run; `sha256` is the hash of the file if all of it was read."""
+    """The data set of a run; `sha256` is the hash of the file, with --limit that of the rows."""
 
     path: str
     rounds: Count

@@ -116,6 +116,19 @@ def test_an_exception_between_two_pieces_leaves_nothing_behind(
     assert names_in(tmp_path) == ["a.txt"]
 
 
+@pytest.mark.parametrize("target", ["a.txt", "/dev/null"])
+def test_a_fault_of_another_file_is_not_a_fault_of_the_output(tmp_path: Path, target: str) -> None:
+    """Whoever writes a file reads others, which may be damaged or gone."""
+
+    def copy() -> None:
+        with open_atomically(tmp_path / target) as output:
+            output.write((tmp_path / "none.txt").read_text())
+
+    with pytest.raises(FileNotFoundError, match=r"none\.txt"):
+        copy()
+    assert names_in(tmp_path) == []
+
+
 def test_every_byte_is_on_the_disk_before_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

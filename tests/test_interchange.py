@@ -80,6 +80,107 @@ def test_the_model_of_a_table_reads_data_frames(ahpatron: Ahpatron, frame: Any) 
         model.predict(frame(table.assign(amount="much")))
 
 
+N = 200
+NOISE = np.random.default_rng(0).normal(size=N)
+DAYS = pd.date_range("2024-01-01", periods=N)
+FEW_SECONDS = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(N) * 7 % 3000, unit="ms")
+KINDS = np.array(["u", "v"], dtype=object)[np.arange(N) % 2]
+TABLES = {
+    "only dates": pd.DataFrame({"day": DAYS}),
+    "milliseconds": pd.DataFrame({"at": FEW_SECONDS}),
+    "numbers and dates": pd.DataFrame({"x": NOISE, "day": DAYS}),
+    "zones": pd.DataFrame({"at": FEW_SECONDS.tz_localize("Europe/Berlin")}),
+    "missing numbers": pd.DataFrame({"x": np.where(NOISE > 1, np.nan, NOISE)}),
+    "missing dates": pd.DataFrame({"day": DAYS.where(NOISE < 1)}),
+    "missing text": pd.DataFrame({"kind": np.where(NOISE > 1, None, KINDS), "x": NOISE}),
+    "booleans": pd.DataFrame({"flag": NOISE > 0, "x": NOISE}),
+    "missing booleans": pd.DataFrame({"flag": pd.array(NOISE > 0, "boolean"), "x": NOISE}),
+    "categories": pd.DataFrame({"kind": pd.Categorical(KINDS), "x": NOISE}),
+    "numbers": pd.DataFrame({"x": NOISE, "z": NOISE[::-1]}),
+}
+TABLES["missing booleans"].loc[3:9, "flag"] = pd.NA
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas])
+@pytest.mark.parametrize("missing", ["indicator", "mean", "zero"])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_data_frame_has_the_predictions_of_its_csv_file(
+    ahpatron: Ahpatron, name: str, missing: str, frame: Any
+) -> None:
+    X = TABLES[name]
+    table = X.assign(y=np.where(np.arange(N) // 20 % 2, "yes", "no"))
+    table.to_csv(ahpatron.folder / "t.csv", index=False)
+    options = ("--label", "y", "--missing", missing, "-l", "arow", "--sigma", 3)
+    ahpatron.succeed("run", "t.csv", *options, "--save", "t.npz")
+    model = OnlineKernelClassifier.load(ahpatron.folder / "t.npz")
+    expected = predicted(ahpatron, "t.npz", "t.csv")
+    assert_predicts(model, frame(X), expected)
+    assert_predicts(model, frame(table[table.columns[::-1]]), expected)  # with the label
+    accuracy = (expected["prediction"] == table["y"]).mean()
+    assert model.score(frame(X), table["y"]) == pytest.approx(accuracy)
+    model.partial_fit(frame(X), table["y"]).save(ahpatron.folder / "u.npz")
+    ahpatron.succeed("run", "t.csv", "--resume", "t.npz", "--save", "v.npz")
+    again = predicted(ahpatron, "v.npz", "t.csv")
+    assert_predicts(OnlineKernelClassifier.load(ahpatron.folder / "u.npz"), frame(X), again)
+
+
+@pytest.fixture
+def payments(ahpatron: Ahpatron) -> OnlineKernelClassifier:
+    options = ("--label", "fraud", "-l", "metron", "--limit", 640)
+    ahpatron.succeed("run", SAMPLES / "payments.csv", *options, "--save", "p.npz")
+    return OnlineKernelClassifier.load(ahpatron.folder / "p.npz")
+
+
+def test_a_missing_column_is_named_as_in_the_table(payments: OnlineKernelClassifier) -> None:
+    with pytest.raises(ValueError, match=r"^columns are missing: country$"):
+        payments.predict(PAYMENTS.drop(columns="country"))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_cells_missing_only_in_new_data_cause_a_warning(
+    payments: OnlineKernelClassifier, missing: Any
+) -> None:
+    new = PAYMENTS.head(3).astype({"country": object})
+    new.loc[1, "country"] = missing
+    with pytest.warns(UserWarning, match=r"shares of its categories: country \(1\)"):
+        found = payments.decision_function(new)
+    np.testing.assert_allclose(found[[0, 2]], payments.decision_function(PAYMENTS.head(3))[[0, 2]])
+
+
+def test_new_categories_cause_a_warning(payments: OnlineKernelClassifier) -> None:
+    with pytest.warns(UserWarning, match=r"new categories of country \(3\)"):
+        payments.predict(PAYMENTS.head(3).assign(country="Atlantis"))
+
+
+def test_a_cell_of_another_type_is_named_with_its_row(payments: OnlineKernelClassifier) -> None:
+    new = PAYMENTS.head(3).astype({"amount": object})
+    new.loc[2, "amount"] = "much"
+    with pytest.raises(ValueError, match=r"^row 2 of X: column 'amount' has number values.*'much'"):
+        payments.predict(new)
+
+
+def test_infinite_numbers_are_refused(payments: OnlineKernelClassifier) -> None:
+    with pytest.raises(ValueError, match="'amount' has values that are not finite"):
+        payments.predict(PAYMENTS.head(3).assign(amount=np.inf))
+
+
+def test_columns_of_other_types_are_refused(payments: OnlineKernelClassifier) -> None:
+    with pytest.raises(ValueError, match="'amount' has the type timedelta64"):
+        payments.predict(PAYMENTS.head(3).assign(amount=pd.Timedelta(1, "s")))
+    with pytest.raises(ValueError, match="'amount' occurs twice"):
+        payments.predict(pd.concat([PAYMENTS, PAYMENTS[["amount"]]], axis=1))
+
+
+def test_numeric_features_of_a_table_may_have_their_own_names(
+    payments: OnlineKernelClassifier,
+) -> None:
+    """As `feature_names_in_` has them; scikit-learn checks their order."""
+    row = pd.DataFrame([np.zeros(payments.n_features_in_)], columns=payments.feature_names_in_)
+    assert payments.predict(row).tolist() == ["no"]
+    with pytest.raises(ValueError, match="order"):
+        payments.predict(row[row.columns[::-1]])
+
+
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas])
 def test_the_columns_of_a_data_frame_are_those_of_a_table(ahpatron: Ahpatron, frame: Any) -> None:
     X = frame(IRIS.drop(columns="species"))
@@ -171,6 +272,10 @@ TABLE_LABELS: list[tuple[list[str], Any]] = [
     (["False", "True"], np.array([False, True])),
     (["no", "yes"], np.array(["no", "yes"])),
     (["1", "2", "x"], np.array(["1", "2", "x"])),
+    (["1.0", "2.0"], np.array([1, 2])),
+    (["-1", "+1"], np.array([-1, 1])),
+    (["007", "012"], np.array(["007", "012"])),
+    (["false", "TRUE"], np.array([False, True])),
 ]
 """Labels in a table, and as they are in Python."""
 

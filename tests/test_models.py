@@ -263,6 +263,10 @@ OTHER_VALUES: dict[str, tuple[Any, ...]] = {
     "schema": (
         {"columns": ["a"]},
         {"columns": COLUMNS, "label": "y", "labels": {"a": -1.0, "b": 1.0}},
+        {"columns": COLUMNS[:1], "label": "y", "labels": {"a": -1.0}, "label_kind": "number"},
+        {"columns": COLUMNS[:1], "label": "y", "labels": {"1": -1.0}, "label_kind": "boolean"},
+        {"columns": COLUMNS[:1], "label": "y", "labels": {"a": -1.0}, "label_kind": "words"},
+        {"columns": [{**COLUMNS[0], "shares": [1.0]}], "label": "y", "labels": {}},
     ),
     "seed": (-1,),
     "rounds": (-1,),

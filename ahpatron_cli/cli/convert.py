@@ -16,8 +16,9 @@ from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.rows import Floats
-    from ahpatron_cli.data.csv_text import Cells, Spans
-    from ahpatron_cli.data.schema import Schema
+    from ahpatron_cli.data.cells import Cells
+    from ahpatron_cli.data.csv_text import Spans
+    from ahpatron_cli.data.schema import Schema, Shares
     from ahpatron_cli.data.tables import TableReader
 
 _PACKERS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
@@ -94,11 +95,16 @@ def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
 
     from ahpatron_cli.data.csv_text import Spans
     from ahpatron_cli.data.labels import show as spelled
+    from ahpatron_cli.data.schema import Shares
 
     schema, rows = reader.schema, len(cells.lines)
     labels = schema.label_numbers(cells, path)
     parts = [_written(labels, lambda y: "?" if y != y else spelled(y))]
-    for index, values, name in schema.indexed(cells, path, reader.odd, reader.numeric):
+    for one in schema.encoded(cells, path, reader.unseen, reader.numeric):
+        if isinstance(one, Shares):
+            parts.append(_shares(one))
+            continue
+        index, values, name = one
         if isinstance(values, Spans):
             stored = values.nonzero() if reader.numeric[name] else np.ones(rows, dtype=bool)
             prefix = f" {index}:".encode()
@@ -126,6 +132,17 @@ def _features(index: int, values: Floats) -> Spans:
     cells = [f" {index}:{text.removesuffix('.0')}" if value else "" for value, text in pairs]
     ends = np.cumsum([0, *map(len, cells)])
     return Spans("".join(cells).encode(), ends[:-1], ends[1:])
+
+
+def _shares(shares: Shares) -> Spans:
+    """The features of a missing category as LIBSVM text; empty in the other rows."""
+    import numpy as np
+
+    from ahpatron_cli.data.csv_text import Spans
+
+    features = enumerate(shares.values.tolist(), shares.first)
+    text = "".join(f" {index}:{value!r}" for index, value in features).encode()
+    return Spans(text, np.zeros(len(shares.rows), dtype=np.int64), len(text) * shares.rows)
 
 
 def _written(values: Floats, write: Callable[[float], str]) -> Spans:

@@ -4,7 +4,6 @@ import shlex
 import signal
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -190,13 +189,14 @@ def run(
 
 def _warms_up(paths: "list[str]", specs: "list[LearnerSpec]", preparation: "Preparation") -> bool:
     """Whether anything is computed from the first rows before the first round."""
+    from ahpatron_cli.atomic import is_file
     from ahpatron_cli.data.scaling import LEARNED_SCALES
 
     is_table = preparation.table.label is not None
     return (
         preparation.scale in LEARNED_SCALES
         or any(spec.auto_sigma for spec in specs)
-        or (is_table and not all(Path(path).is_file() for path in paths))  # its schema
+        or (is_table and not all(is_file(path) for path in paths))  # its schema
     )
 
 
@@ -248,6 +248,7 @@ def _deciding(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
     """Paths of the files to run on; refuses models and pipes that would be read twice."""
+    from ahpatron_cli.atomic import exists, is_file
     from ahpatron_cli.data.npz import entries, is_archive
     from ahpatron_cli.data.source import FROM_ARRAYS
 
@@ -264,7 +265,7 @@ def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
             raise usage(f"{path} is a model, not data", f"--resume {path} continues with it")
         raise bad_data("this is an archive of NumPy arrays", path, hint=FROM_ARRAYS)
     for path in data if certify else ():
-        if path == "-" or (Path(path).exists() and not Path(path).is_file()):
+        if path == "-" or (exists(path) and not is_file(path)):
             shown = "standard input" if path == "-" else path
             problem = f"--certify reads the data again, and {shown} can be read only once"
             raise usage(problem, "write it to a file first")

@@ -228,17 +228,24 @@ class Session:
         """The learners that can run on this file; warns about the others."""
         if self.options.certify and dataset.classes:
             raise usage("--certify requires two classes", "--positive LABEL selects one of them")
-        usable = []
-        for spec in () if self._resumes else specs:
+        if self._resumes:
+            return specs
+        usable = list[LearnerSpec]()
+        faults = dict[str, ParameterError]()
+        for spec in specs:
             try:
                 Run(spec, dataset.name, self.options, 0, horizon, classes=dataset.classes)
                 usable.append(spec)
             except ParameterError as error:
-                if len(specs) == 1:
-                    hint = f"give `-p {error.name}=N`" if error.kind == "missing" else None
-                    raise usage(str(error), hint) from None
-                self.stderr.warn(f"{error}; left out: {spec.learner}")
-        return usable or specs
+                faults[spec.learner] = error
+        if not usable:
+            problem = "; ".join(dict.fromkeys(map(str, faults.values())))
+            names = [fault.name for fault in faults.values() if fault.kind == "missing"]
+            missing = " ".join(f"-p {name}=N" for name in dict.fromkeys(names))
+            raise usage(problem, f"give `{missing}`" if missing else None)
+        for learner, fault in faults.items():
+            self.stderr.warn(f"{fault}; left out: {learner}")
+        return usable
 
     def _learn(
         self, dataset: Dataset, specs: Sequence[LearnerSpec], horizon: int | None

@@ -62,6 +62,7 @@ def sweep(
     Every result is stored on disk at once: after a crash, a full disk or Ctrl-C,
     the same command runs only the missing trials.
     """
+    from ahpatron_cli.atomic import exists
     from ahpatron_cli.cli import sweep_session as session
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.errors import one_of
@@ -111,7 +112,7 @@ def sweep(
             session.check_axis_of(trials, x)
         found = Search(trials, criterion, halving, part)
         if dry_run:
-            known = read_results(out).trials if out and Path(out).exists() else {}
+            known = read_results(out).trials if out and exists(out) else {}
             session.print_estimate(found, known, jobs)
             return ExitCode.OK
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}

@@ -32,7 +32,7 @@ from ahpatron_cli.data.labels import (
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
-from ahpatron_cli.data.source import Source, changed, open_source
+from ahpatron_cli.data.source import Source, changed
 from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
 from ahpatron_cli.errors import bad_data, usage
 from ahpatron_cli.signals import StreamEnded, watch
@@ -337,6 +337,7 @@ class Dataset:
         names: list[float | str | None] = list(labels)
         if schema:
             names = schema.label_names(labels)
+            by_label = {schema.label_named(str(name)) or name: w for name, w in by_label.items()}
         if unknown := [name for name in by_label if name not in names]:
             every = [unknown[0], *(name for name in names if name is not None)]
             shown = [name if isinstance(name, str) else show(name) for name in every]
@@ -415,7 +416,7 @@ def load(
 ) -> Dataset:
     """Load all examples of a source into memory.
 
-    `sha256` is the expected hash of the file's bytes, if it was read before.
+    `sha256` is the expected hash of the file (see `Reader.sha256`), if it was read before.
     """
     reader = _reader(source, preparation, known)
     parts = [replace(batch, rows=batch.stored) for batch in reader]
@@ -460,12 +461,6 @@ def _reader(
     )
     check_features(reader.schema, preparation.max_features, source.name)
     return reader
-
-
-def content_hash(path: str) -> str | None:
-    """SHA-256 of the bytes of a file; None for a pipe, which cannot be read twice."""
-    with open_source(path) as source:
-        return source.sha256() if source.rereadable else None
 
 
 def _as_wide_as_needed(rows: Rows) -> Rows:

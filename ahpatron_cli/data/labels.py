@@ -183,7 +183,8 @@ class LabelMap:
             hint = f"the labels are {show_all(self._seen)}"
         elif self._seen:
             only = show_all(self._seen)
-            problem = f"all rows have the same label, {only}"
+            which = "all rows with a label" if self.unlabelled else "all rows"
+            problem = f"{which} have the same label, {only}"
             hint = f"if that is intended, `--positive {only}` runs on the file anyway"
         if limit is not None and self.rows >= limit:
             hint = f"--limit read only the first {self.rows:,} rows"

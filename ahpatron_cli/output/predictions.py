@@ -17,7 +17,7 @@ import numpy as np
 
 from ahpatron_cli.atomic import Output, format_of_suffix, open_at, open_atomically
 from ahpatron_cli.core.tally import predicted
-from ahpatron_cli.data.csv_text import number
+from ahpatron_cli.data.cells import label_kind, number
 from ahpatron_cli.data.labels import OTHER, Labels, show
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output.escape import literal, use_utf8, without_formula
@@ -74,11 +74,11 @@ class PredictionWriter:
         true = (labels > 0 if scores.ndim == 1 else labels).astype(np.int64)
         if scores.ndim == 2:
             scores = scores[np.arange(len(scores)), guesses]
-        shown = np.array([self._text(name) for name in names], dtype=object)
+        shown = np.array(self._labels(names), dtype=object)
         rounds = run.rounds - np.count_nonzero(~missing) + np.cumsum(~missing)
         columns: Columns = {
-            "data": self._text(literal(run.path), numbers=False),
-            "learner": self._text(run.setup.learner, numbers=False),
+            "data": self._text(literal(run.path)),
+            "learner": self._text(run.setup.learner),
             "repeat": str(run.repeat),
             "round": np.where(missing, "", rounds.astype(str)).tolist(),
             **self._keys(batch.lines, batch.ids, id_name),
@@ -103,10 +103,10 @@ class PredictionWriter:
         With several classes there is a score per class: columns `score_LABEL` in CSV, a list
         `scores` in JSON. Probabilities are in columns `probability_LABEL`.
         """
-        shown = np.array([self._text(name) for name in names], dtype=object)
+        shown = np.array(self._labels(names), dtype=object)
         columns: Columns = {}
         if path is not None:
-            columns["data"] = self._text(literal(path), numbers=False)
+            columns["data"] = self._text(literal(path))
         columns |= self._keys(batch.lines, batch.ids, id_name)
         columns["prediction"] = shown[chosen(scores)].tolist()
         if scores.ndim == 1:
@@ -126,14 +126,20 @@ class PredictionWriter:
         """The column that identifies rows: line numbers, or the id column of a table."""
         if ids is None:
             return {"line": exact_texts(lines)}
-        return {id_name or "id": [self._text(cell, numbers=False) for cell in ids.tolist()]}
+        return {id_name or "id": [self._text(cell) for cell in ids.tolist()]}
 
-    def _text(self, text: str, *, numbers: bool = True) -> str:
-        """A CSV cell or JSON value; in JSON, a number is a number if `numbers`, else a string."""
+    def _labels(self, names: Sequence[str]) -> list[str]:
+        """Labels as CSV cells or JSON values; in JSON they are numbers if all of them are."""
+        known = [name for name in names if name != OTHER]
+        if not self._as_json or label_kind(known) != "number":
+            return [self._text(name) for name in names]
+        return [self._text(name) if name == OTHER else name.removeprefix("+") for name in names]
+
+    def _text(self, text: str) -> str:
+        """A text as a CSV cell or JSON value."""
         if not self._as_json:
             return _csv_cell(text)
-        numeric = numbers and _is_plain_number(text)
-        return text if numeric else json.dumps(text, ensure_ascii=not text.isprintable())
+        return json.dumps(text, ensure_ascii=not text.isprintable())
 
     def _write(self, columns: Columns, count: int) -> None:
         """Write `count` rows; a column that is a text is the same for all rows."""
@@ -167,12 +173,6 @@ def _csv_cell(text: str) -> str:
     """A cell of CSV (RFC 4180): quoted if necessary; text that looks like a formula is marked."""
     safe = text if number(text) is not None else without_formula(text)
     return '"' + safe.replace('"', '""') + '"' if _SPECIAL.search(safe) else safe
-
-
-def _is_plain_number(text: str) -> bool:
-    """Whether a label is a number that has this text only; 007 and 1E2 have others."""
-    value = number(text)
-    return value is not None and show(value) == text
 
 
 def check_predictions_path(path: str) -> None:

@@ -98,10 +98,14 @@ class Job(Struct, frozen=True):
 
         A file is matched by its path, else by its name, with or without .gz, .bz2 or .xz.
         """
+        by_path: dict[Path, list[str]] = {}
+        by_name: dict[str, list[str]] = {}
+        for one in self.files:
+            by_path.setdefault(Path(one).resolve(), []).append(one)
+            by_name.setdefault(_bare(one), []).append(one)
         chosen: dict[str, Layer] = {}
         for path in given:
-            same = [one for one in self.files if Path(one).resolve() == Path(path).resolve()]
-            alike = same or [one for one in self.files if _bare(one) == _bare(path)]
+            alike = by_path.get(Path(path).resolve()) or by_name.get(_bare(path), [])
             if len(alike) > 1:
                 names = " and ".join(alike)
                 raise usage(f"{path} could be {names} of --config", "name it by the same path")

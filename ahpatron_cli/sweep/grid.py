@@ -29,7 +29,6 @@ from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
 from ahpatron_cli.data.dataset import LAYOUTS, Preparation
 from ahpatron_cli.data.scaling import SCALES
-from ahpatron_cli.data.schema import label_name
 from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
 from ahpatron_cli.numbers import int_if_integral
@@ -386,7 +385,7 @@ def parse_costs(options: Mapping[str, Any]) -> dict[float | str, float]:
     for word in options["cost"] or ():
         left, _, right = word.rpartition("=")
         named = options["label"] is not None
-        label, cost = label_name(left) if named else _finite(left), _finite(right)
+        label, cost = left if named else _finite(left), _finite(right)
         if not left or label is None or cost is None or not MIN_COST <= cost <= 1 / MIN_COST:
             form = f"LABEL=W, W from {MIN_COST:g} to {1 / MIN_COST:g}"
             raise usage(f"--cost requires {form}, got {word!r}", "for example --cost 1=5")

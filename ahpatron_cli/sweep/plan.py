@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
-from ahpatron_cli.data.dataset import content_hash, load
+from ahpatron_cli.data.dataset import load
 from ahpatron_cli.data.labels import OTHER
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
@@ -62,18 +62,18 @@ def plan(
     options, done = job.options, grid.preparation(job.options, job.given)
     costs = grid.parse_costs(options)
     for number, path in enumerate(job.files):
-        sha256 = content_hash(path)
-        if sha256 is None:
-            problem = "a sweep reads its data more than once, so not from a pipe"
-            hint, place = "save it to a file first", Place(path)
-            raise UserError(problem, code=ExitCode.NO_INPUT, place=place, hint=hint)
-        twin = seen.setdefault(sha256, path)
-        if twin != path:
-            note(f"{path} has the same content as {twin}")
         with open_source(path) as source:
-            dataset = load(source, done, sha256=sha256)
+            if not source.rereadable:
+                problem = "a sweep reads its data more than once, so not from a pipe"
+                hint, place = "save it to a file first", Place(path)
+                raise UserError(problem, code=ExitCode.NO_INPUT, place=place, hint=hint)
+            dataset = load(source, done)
         dataset.costs(costs)  # refuses unknown labels
         facts = dataset.facts()
+        assert facts.sha256 is not None, "a file that was read to its end"
+        twin = seen.setdefault(facts.sha256, path)
+        if twin != path:
+            note(f"{path} has the same content as {twin}")
         notes = list(facts.notes)
         specs = with_sigma(list(job.setups(path, facts.rounds)), dataset, notes.append)
         for text in notes:
@@ -95,7 +95,7 @@ def plan(
             rounds=facts.rounds,
             features=facts.features,
             labels=facts.labels,
-            sha256=sha256,
+            sha256=facts.sha256,
             label_names=names,
             shuffled=options["shuffle"],
             costs=tuple(sorted(costs.items())),

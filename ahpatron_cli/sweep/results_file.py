@@ -198,8 +198,10 @@ def read_results(path: str) -> Contents:
     except OSError as error:
         raise cannot_open(path, error) from None
     if found is None:
-        problem = "this is neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data"
-        hint = "`ahpatron sweep DATA --out FILE.jsonl` makes a results file"
+        problem = "this is not a results file of `ahpatron sweep`"
+        hint = "`ahpatron sweep DATA --out FILE.jsonl` makes one"
+        if not looks_like_json(path):
+            hint += f"; `ahpatron inspect {shlex.quote(path)}` describes data or a model"
         raise bad_data(problem, path, hint=hint)
     return found
 

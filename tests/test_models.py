@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import random
 import struct
-import threading
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ahpatron_cli.atomic import write_atomically
 from ahpatron_cli.core import KERNELS, REGISTRY, Learner, Player, choice, integer
 from ahpatron_cli.core import learners as registry
 from ahpatron_cli.core.rows import Rows, rows_of
@@ -535,23 +535,26 @@ def test_words_required_parameters_and_thresholds_of_own_learners_are_saved(
     assert second.learner.update_below == whole.learner.update_below
 
 
+REPLACING = """
+import os, sys
+path, *files = sys.argv[1:]
+while True:
+    for file in files:
+        os.link(file, path + ".new")
+        os.replace(path + ".new", path)
+"""
+
+
 def test_a_model_can_be_loaded_while_it_is_replaced(tmp_path: Path) -> None:
     """Each time it is one of the two: sizes and content are read from one opened file."""
-    path = str(tmp_path / "m.npz")
-    contents = [saved(rounds=40), saved(rounds=333, budget=200)]
-    write_atomically(path, contents[0])
-    ended = threading.Event()
-
-    def replace() -> None:
-        while not ended.is_set():
-            for content in contents:
-                write_atomically(path, content)
-
-    writer = threading.Thread(target=replace)
-    writer.start()
-    try:
-        rounds = {load_model(path).header.rounds for _ in range(400)}
-    finally:
-        ended.set()
-        writer.join()
+    path = tmp_path / "m.npz"
+    files = [tmp_path / "small.npz", tmp_path / "large.npz"]
+    files[0].write_bytes(saved(rounds=40))
+    files[1].write_bytes(saved(rounds=333, budget=200))
+    path.write_bytes(files[0].read_bytes())
+    with subprocess.Popen([sys.executable, "-c", REPLACING, path, *files]) as writer:
+        try:
+            rounds = {load_model(str(path)).header.rounds for _ in range(500)}
+        finally:
+            writer.kill()
     assert rounds == {40, 333}

@@ -37,7 +37,7 @@ ALGORITHM = 8
 """Version of the learners: raised when any count on the same stream may have changed."""
 BLOCK = 64
 """Rounds per block. Affects the last bits of scores, but no counts; fixed for a version."""
-UNCOUNTED_BLOCKS, UNCOUNTED_SCORES = 256, 2**20
+UNCOUNTED_BLOCKS, UNCOUNTED_SCORES = 1024, 2**20
 """Scores are counted after so many blocks, or so many numbers."""
 
 
@@ -201,9 +201,10 @@ class Block(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A block that was learned, f(x) of its rounds, and the number of updates in all loops."""
+    """Labels and f(x) of a block that starts at round `first`, and its updates in all loops."""
 
-    block: Block
+    first: int
+    labels: Floats
     scores: Floats
     updates: int
     margin_updates: int
@@ -355,7 +356,7 @@ class Player:
 
     @property
     def tally(self) -> Tally:
-        """Counts over all rounds so far (computed lazily, or after every 256 blocks)."""
+        """Counts over all rounds so far (computed lazily, or after every 1,024 blocks)."""
         self._count()
         return self._tally
 
@@ -371,7 +372,7 @@ class Player:
             return
         pending = self._uncounted
         scores = np.concatenate([one.scores for one in pending])
-        labels = np.concatenate([one.block.labels for one in pending])
+        labels = np.concatenate([one.labels for one in pending])
         tally = copy.copy(self._tally)  # copies: counting may be interrupted
         tally.count(scores, labels)
         tally.updates += sum(one.updates for one in pending)
@@ -456,7 +457,8 @@ class Player:
             for loop in self.loops:
                 updates += loop.updates
                 margin_updates += loop.margin_updates
-            self._uncounted.append(Outcome(block, scores, updates, margin_updates))
+            outcome = Outcome(block.first, block.labels, scores, updates, margin_updates)
+            self._uncounted.append(outcome)
             self._rounds = block.first + block.points.size
             if self._journal is not None:
                 self._journal.add(block)
@@ -489,7 +491,7 @@ class Player:
             journal.blocks = [one for one in journal.blocks if one is not block]
             for earlier in journal.blocks:
                 self._run_loops(earlier, np.empty((earlier.points.size, *self._shape)))
-            self._uncounted = [one for one in self._uncounted if one.block is not block]
+            self._uncounted = [one for one in self._uncounted if one.first < block.first]
             self._rounds = block.first
             self._complete = True
 

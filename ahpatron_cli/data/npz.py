@@ -19,6 +19,7 @@ from typing import BinaryIO
 import msgspec
 import numpy as np
 
+from ahpatron_cli.atomic import is_file
 from ahpatron_cli.core.errors import StateError
 
 HEAD = 128
@@ -44,7 +45,8 @@ def _head(dtype: str, shape: Sequence[int]) -> bytes:
 
 def is_archive(path: str) -> bool:
     """Whether this is a regular file that starts like a zip archive."""
-    if path == "-":
+    # a named pipe must not be opened to look at it: its writer would lose its reader
+    if path == "-" or not is_file(path):
         return False
     try:
         with _open(path) as stream:

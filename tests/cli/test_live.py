@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 import re
 import signal
 import threading
@@ -232,6 +233,16 @@ def test_a_signal_during_the_warm_up_loses_no_row(ahpatron: Ahpatron, rings: Pat
         run.process.send_signal(signal.SIGTERM)
         code, out, _ = run.end()
         assert (code, len(out.splitlines())) == (143, 31)
+
+
+@pytest.mark.parametrize("words", ["run pipe", "predict m.npz pipe"])
+def test_a_named_pipe_is_opened_once(ahpatron: Ahpatron, rings: Path, words: str) -> None:
+    """Its writer ends when its reader closes it, and what it has written is lost."""
+    ahpatron.succeed("run", rings, "--sigma", 0.3, "--save", "m.npz")
+    os.mkfifo(ahpatron.folder / "pipe")
+    done = ahpatron.shell(f"cat {rings} > pipe & ahpatron {words}")
+    assert done.code == 0
+    assert "2,000" in done.out + done.err
 
 
 def test_a_table_on_a_steady_pipe_waits_and_reports_it(ahpatron: Ahpatron) -> None:

@@ -45,7 +45,7 @@ from ahpatron_cli.runner import (
     begin,
     run_batches,
 )
-from ahpatron_cli.signals import watch
+from ahpatron_cli.signals import StreamEnded, watch
 
 FORMAT = 2
 KIND = "ahpatron model"
@@ -57,6 +57,7 @@ FEW = msgspec.Meta(min_length=2, max_length=MAX_CLASSES)
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 _LABEL_TYPES = r"bool|u?int(8|16|32|64)|float(16|32|64)|str|object|datetime64\[\w+\]"
 LabelType: TypeAlias = Annotated[str, msgspec.Meta(pattern=rf"^({_LABEL_TYPES})$")]
+OptionValue: TypeAlias = bool | int | float | str | list[str]
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -89,6 +90,8 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     """The last file that the model was trained on."""
     schema: Schema | None = None
     """Schema of the table with names of labels; None for LIBSVM text."""
+    options: dict[str, OptionValue] = {}
+    """Options of `run` that decide the rounds, as given; a checkpoint continues with the same."""
     state: dict[str, bool | int | float | str | None] = {}
     """Numbers and texts of the learner's state by dotted path; `state.calibration` is the link
     from scores to probabilities."""
@@ -375,15 +378,24 @@ class SavedRun:
         checkpoint: str | None,
         every: int,
         learner: str | None,
+        options: Mapping[str, OptionValue],
     ) -> None:
-        """`learner` is `FILE.py:Class` of the model's learner, if it is defined in a file."""
+        """`learner` is `FILE.py:Class` of the model's learner, if it is defined in a file.
+
+        `options` are those of `run` that decide the rounds, as given by the user.
+        """
         for path in filter(None, (save, checkpoint)):
             format_of_suffix(path, "npz", {".npz": "npz"})
-        self._say, self._save_to, self._checkpoint, self._every = say, save, checkpoint, every
+        self._say = say
+        self._save_to = save
+        self._checkpoint = checkpoint
+        self._every = every
+        self._options = dict(options)
         self.model = load_model(resume, learner) if resume else None
         self._restart: Model | None = None
         if checkpoint and exists(checkpoint):
             self._restart = load_model(checkpoint, learner)
+            self._check_options(self._restart.header.options)
         self.checkpointed = self._restart.header.rounds if self._restart else 0
         self._trail, self._saved_at = Trail(), self.checkpointed
 
@@ -393,10 +405,7 @@ class SavedRun:
             return self.model.prepared(preparation)
         if not self._restart:
             return preparation, None
-        of, given = self._restart.header, preparation  # the stream is read again from the start
-        label = of.schema.label if of.schema else None
-        if (given.scale, given.positive, given.table.label) != (of.scale, of.positive, label):
-            raise self._other_run()
+        of = self._restart.header  # the stream is read again from the start
         return preparation, StreamState(of.labels, schema=of.schema)
 
     def run(
@@ -438,16 +447,23 @@ class SavedRun:
         return results
 
     def _restarted(self, checkpoint: Model, fresh: Run, path: str) -> Run:
-        """The run of the checkpoint; an error if its settings differ from those of a new run."""
-        params = fresh.player.learner.params(), fresh.player.kernel.params()
-        asked = fresh.setup.learner, fresh.setup.kernel, fresh.options.seed, fresh.costs, *params
-        names = ("learner", "kernel", "seed", "costs", "params", "kernel_params")
-        if asked != tuple(getattr(checkpoint.header, name) for name in names):
+        """The run of the checkpoint; an error if its learner differs from that of a new run.
+
+        Options are the same, but the number of rounds may have changed, which some learners use.
+        """
+        of = checkpoint.header
+        player = fresh.player
+        asked = fresh.setup.learner, player.learner.params(), player.kernel.params()
+        if asked != (of.learner, of.params, of.kernel_params):
             raise self._other_run()
         return checkpoint.run(path, fresh.options, same_file=True)
 
     def _left(self, batches: Iterable[Batch], run: Run) -> Iterator[Batch]:
-        """Yield the rows after the checkpoint; an error if earlier rows have changed."""
+        """Yield the rows after the checkpoint; an error if earlier rows have changed.
+
+        If a signal ends the stream before, `StreamEnded` is raised: nothing was learned, and
+        a state with the position of the replay must not be saved.
+        """
         for batch in batches:
             done = min(max(self.checkpointed - self._trail.rounds, 0), len(batch.labels))
             if done:
@@ -460,8 +476,11 @@ class SavedRun:
                 left = batch.part(slice(done, len(batch.labels)))
                 self._trail.add(left)
                 yield left
-        if self._trail.rounds < self.checkpointed and not watch.ended_by:
-            raise self._other_run()
+        if self._trail.rounds < self.checkpointed:
+            if watch.ended_by is None:
+                raise self._other_run()
+            self._say(f"the rows before {self._checkpoint} were still being read: it is unchanged")
+            raise StreamEnded
 
     def _save(self, path: str, run: Run, dataset: Dataset) -> None:
         before = self.model or self._restart
@@ -480,6 +499,7 @@ class SavedRun:
             digest=self._trail.digest,
             data=dataset.name,
             schema=dataset.traits.schema,
+            options=self._options,
         )
         write_atomically(path, to_bytes(model))
 
@@ -487,10 +507,17 @@ class SavedRun:
         rounds, mistakes = f"{run.rounds:,} rounds", f"{run.mistakes:,} mistakes"
         self._say(f"the run continues after {rounds} with {mistakes}")
 
-    def _other_run(self) -> UserError:
+    def _check_options(self, before: Mapping[str, OptionValue]) -> None:
+        """Refuse a checkpoint of a run with other options."""
+        names = sorted({*before, *self._options})
+        changed = [name for name in names if before.get(name) != self._options.get(name)]
+        if changed:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in changed)
+            raise self._other_run(f"other values of {flags}")
+
+    def _other_run(self, how: str = "other data, learner or number of rounds") -> UserError:
         return UserError(
-            "this checkpoint belongs to another run: other data, learner, parameters, number of "
-            "rounds or seed",
+            f"this checkpoint belongs to another run: {how}",
             code=ExitCode.USAGE,
             place=Place(self._checkpoint or ""),
             hint="repeat the command that made it, or delete the file to start from scratch",

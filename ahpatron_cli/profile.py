@@ -39,7 +39,7 @@ from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import STDIN_NAME, Source
-from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
+from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.metrics import metrics_of
 from ahpatron_cli.numbers import counted, share, short
@@ -206,6 +206,7 @@ def profile_of(
     reader: SvmReader | TableReader
     if is_table(source, table):
         reader = TableReader(source, table, on_fault=take_fault_of_table)
+        check_features(reader.schema, max_features, source.name)
     else:
         reader = SvmReader(
             source, max_features=max_features, on_fault=take_fault, may_lack_labels=True

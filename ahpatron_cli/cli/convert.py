@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from ahpatron_cli.cli import options
 from ahpatron_cli.errors import usage
 from ahpatron_cli.signals import raise_on_signals
@@ -23,6 +25,7 @@ _PACKERS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 
 
 def convert(
+    context: typer.Context,
     data: options.ConvertData,
     label: options.Label = None,
     positive: options.Positive = None,
@@ -41,7 +44,7 @@ def convert(
     from ahpatron_cli.atomic import check_outputs
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.source import open_source
-    from ahpatron_cli.data.tables import TableOptions, TableReader
+    from ahpatron_cli.data.tables import TableOptions, TableReader, is_table, looks_like_libsvm
     from ahpatron_cli.output.predictions import open_output
 
     raise_on_signals()
@@ -51,8 +54,11 @@ def convert(
         hint = f"pack standard output: `ahpatron convert … | {packer} > {shlex.quote(out)}`"
         raise usage(problem, hint)
     check_outputs({"--out": out}, [data])
-    asked = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
+    given = options.given_by_user(context)
+    asked = TableOptions.of_command(context.params, given, positive=positive)
     with open_source(data) as source:
+        if not is_table(source, asked) and looks_like_libsvm(source.head):
+            raise usage(f"{data} is LIBSVM text already: there is nothing to convert")
         reader = TableReader(source, asked)
         progress = stderr.progress(source.size, data, beside_rows=out is None)
         with open_output(out) as output, progress as show:

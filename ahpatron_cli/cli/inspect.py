@@ -47,8 +47,9 @@ def inspect(
     raise_on_signals()
     model = is_archive(path)
     what = "a model" if model else "data"
+    given = options.given_by_user(context)
     for name in _OF_DATA if model else ("learner",):
-        if name in options.given_by_user(context):
+        if name in given:
             raise usage(f"--{name.replace('_', '-')} has no effect on {what}")
     _check_format(format, what)
     if model:
@@ -65,7 +66,7 @@ def inspect(
 
     spec = KERNELS["gaussian"].specs()["sigma"]
     width = None if sigma is None else float(parse("--sigma", spec, sigma))
-    table = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
+    table = TableOptions.of_command(context.params, given, positive=positive)
     bar = Stderr(quiet=quiet)
     with open_source(path) as source, bar.progress(source.size, source.name) as show_progress:
         profile = profile_of(

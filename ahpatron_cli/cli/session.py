@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -107,10 +108,14 @@ class Session:
     saved: SavedRun | None
     """Set if the run continues a model or is saved."""
     predictions: PredictionWriter | None
+    keeps_results: bool
+    """Whether anything but the predictions and the table is written."""
     curves: list[Curve] = field(default_factory=list, init=False)
     """The learning curve of each learner on each file."""
     ended_by: str | None = field(default=None, init=False)
     """Name of the signal that ended the stream; None if none did."""
+    reader_left: bool = field(default=False, init=False)
+    """Whether the reader of the predictions has closed the pipe."""
 
     def __post_init__(self) -> None:
         self._known: StreamState | None = None
@@ -128,10 +133,11 @@ class Session:
     def run(self, path: str) -> Report:
         """Run all learners and repeats on one file.
 
-        A file is scanned for its labels first if outputs are written row by row. Otherwise the run
-        assumes the labels of the first rows, and starts again if a later row has another label.
+        A file is scanned for its labels first if outputs are written row by row, or if labels have
+        weights. Otherwise the run assumes the labels of the first rows, and starts again if a later
+        row has another label.
         """
-        if self.saved or self.predictions:
+        if self.saved or self.predictions or self.options.costs:
             return self._run(path, may_restart=False)
         try:
             return self._run(path, may_restart=True)
@@ -248,7 +254,15 @@ class Session:
             def write(run: Run, batch: Batch, scores: Floats) -> None:
                 schema = dataset.traits.schema
                 names = label_names(dataset.labels(), schema)
-                writer.write_rounds(run, batch, scores, names, schema.id if schema else None)
+                try:
+                    writer.write_rounds(run, batch, scores, names, schema.id if schema else None)
+                except BrokenPipeError:
+                    if not self.keeps_results:
+                        raise
+                    writer.abandon()
+                    self.reader_left = True
+                    if not options.in_memory:
+                        watch.end_stream(signal.SIGPIPE)
 
             observers.append(write)
         if self.saved is not None:
@@ -298,6 +312,6 @@ class Session:
 
     def _print_figures(self, asked: bool) -> None:
         """Print the latest counts: on SIGUSR1 (`asked`), or with -v once a minute."""
-        show: Callable[[str], None] = self.stderr.show if asked else self.stderr.detail
+        show: Callable[[str], None] = self.stderr.answer if asked else self.stderr.detail
         for _, text in self._figures.values() or [(0, "no rows so far")]:
             show(f"{now()} {text}")

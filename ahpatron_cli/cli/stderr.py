@@ -26,7 +26,11 @@ _CUT = "..."
 
 
 class Stderr:
-    """Writer of messages on stderr. `quiet`: only errors; `verbose`: also details and the time."""
+    """Writer of messages on stderr.
+
+    With `quiet`, only warnings and errors are written: whoever reads no notes must still hear of
+    what was lost or left out. With `verbose`, also details and the time.
+    """
 
     def __init__(self, quiet: bool = False, verbose: int = 0, stream: TextIO | None = None) -> None:
         self._quiet = quiet
@@ -43,18 +47,18 @@ class Stderr:
             self._print(f"note: {literal(self.prefix + text)}")
 
     def warn(self, text: str, *, timed: bool = False) -> None:
-        """Print a warning; with the time of day if `timed`, or with -v."""
-        if not self._quiet:
-            self.insist((f"{now()} " if timed or self._verbose else "") + self.prefix + text)
-
-    def insist(self, text: str) -> None:
-        """Print a warning even with --quiet."""
-        self._print(f"warning: {literal(text)}")
+        """Print a warning, even with --quiet; with the time of day if `timed`, or with -v."""
+        time_of_day = f"{now()} " if timed or self._verbose else ""
+        self._print(f"warning: {literal(time_of_day + self.prefix + text)}")
 
     def show(self, text: str) -> None:
         """Print a text that is already escaped, such as a table."""
         if not self._quiet:
             self._print(text.rstrip("\n"))
+
+    def answer(self, text: str) -> None:
+        """Print what the user has asked for by a signal, even with --quiet."""
+        self._print(literal(text))
 
     def detail(self, text: str) -> None:
         """Print a detail, only with -v."""

@@ -77,6 +77,10 @@ def sweep(
     given = options.given_by_user(context)
     if "wait" in given and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
+    if "jobs" in given and scheduler:
+        raise usage("--jobs has no effect with --scheduler: the cluster has its own workers")
+    if {"quiet", "verbose"} <= given:
+        raise usage("--quiet cannot be combined with --verbose")
     if out is None and not dry_run:
         hint = "add --out results.jsonl; the same command continues a sweep that was stopped"
         raise usage("a sweep requires --out FILE.jsonl", hint)
@@ -95,7 +99,7 @@ def sweep(
     if shard and (halving or tune_orders):  # parts of a job array cannot wait for each other
         problem = "--shard cannot be combined with --search halving or --tune-orders"
         raise usage(problem, "`report --tune-orders` takes the merged results of all parts")
-    job = make_job(context.params, given, stderr.warn)
+    job = make_job(context.params, given, stderr.note)
     output = session.SummaryOutput(format, plot, report, x, matrix)
     output.check(list(job.files), {"--out": out})
     if tune_orders >= job.options["repeats"] and tune_orders:

@@ -189,10 +189,10 @@ def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> N
 
 
 def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: Stderr) -> None:
-    """Warn of near ties and, even with --quiet, of failed trials, which some formats omit."""
+    """Warn of near ties and of failed trials, which some formats omit."""
     if summary.failed:
         trial, total = summary.failed[0], len(summary.failed) + summary.trials
-        stderr.insist(
+        stderr.warn(
             f"{len(summary.failed):,} of {counted(total, 'trial')} failed; the first, "
             f"{trial.learner} on {trial.data.path}: {trial.error}"
         )

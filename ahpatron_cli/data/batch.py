@@ -53,6 +53,11 @@ class Batch:
         ids = None if self.ids is None else self.ids[part]
         return Batch(rows_of(self.rows, part), self.labels[part], self.lines[part], ids)
 
+    def take(self, numbers: Integers) -> Batch:
+        """The examples with these numbers, in this order."""
+        ids = None if self.ids is None else self.ids[numbers]
+        return Batch(self.stored.take(numbers), self.labels[numbers], self.lines[numbers], ids)
+
     def runs(self) -> Iterator[tuple[bool, Batch]]:
         """Split into runs of consecutive rows with labels (True) and without (False)."""
         labelled = ~np.isnan(self.labels)

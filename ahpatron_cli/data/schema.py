@@ -243,6 +243,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         )
         if wrong is not None:
             hint = f"the labels are {listed(self.labels)}; ? stands for no label"
+            hint += "; if a new class is in a pipe, `--labels A,B,C` must name all of them"
             problem = f"the label {names.tolist()[wrong]!r} is unknown"
             raise bad_data(problem, path, int(cells.lines[wrong]), hint)
         return labels

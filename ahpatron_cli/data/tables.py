@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -46,8 +46,15 @@ from ahpatron_cli.data.schema import (
     mixed,
     no_value,
 )
-from ahpatron_cli.data.source import JSON_HINTS, Source, as_word, first_batches, open_source
-from ahpatron_cli.errors import UserError, bad_data, one_of, suggestion, usage
+from ahpatron_cli.data.source import (
+    HEAD_BYTES,
+    JSON_HINTS,
+    Source,
+    as_word,
+    first_batches,
+    open_source,
+)
+from ahpatron_cli.errors import Place, UserError, bad_data, one_of, suggestion, usage
 from ahpatron_cli.signals import StreamEnded
 
 MAX_CATEGORIES = 1000
@@ -61,12 +68,16 @@ _INDEX_LEVEL = re.compile(r"__index_level_[0-9]+__")
 """Names under which pandas writes its index to Parquet and Arrow files."""
 POLICIES = ("indicator", "zero", "mean", "refuse")
 """Values of --missing."""
+OF_TABLES = ("label", "id", "drop", "category", "missing")
+"""Options for tables only."""
 ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
 
 
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(\{)\s*[\"}]|(\[)\s*[\[{])")
 """Start of JSON lines, or of a JSON list."""
+_LIBSVM_ROW = re.compile(r"(\S+\s+)?(qid:\S+\s+)?[0-9]+:[-+.0-9eE]+(\s+[0-9]+:[-+.0-9eE]+)*")
+"""A row of LIBSVM text: a label, which may be missing, and features."""
 
 
 Kind: TypeAlias = Literal["number", "date", "category", "missing"]
@@ -84,6 +95,29 @@ class TableOptions(msgspec.Struct, frozen=True):
     positive: str | None = None
     labels: tuple[str, ...] = ()
     """All labels, for pipes, whose later rows are not known when the schema is inferred."""
+    given: tuple[str, ...] = ()
+    """Options for tables only that the user has given, which LIBSVM text refuses."""
+
+    @classmethod
+    def of_command(
+        cls,
+        values: Mapping[str, Any],
+        given: Collection[str],
+        *,
+        positive: str | None,
+        labels: tuple[str, ...] = (),
+    ) -> TableOptions:
+        """The options of a command line; the user has given those that `given` names."""
+        return cls(
+            label=values["label"],
+            id=values["id"],
+            drop=tuple(values["drop"] or ()),
+            category=tuple(values["category"] or ()),
+            missing=values["missing"],
+            positive=positive,
+            labels=labels,
+            given=tuple(name for name in OF_TABLES if name in given),
+        )
 
     @property
     def words(self) -> tuple[tuple[str, str], ...]:
@@ -185,6 +219,8 @@ class TableReader(Reader):
                     numeric={},
                     on_fault=report,
                 )
+                schema = _with_both_labels(schema)
+            _check_labels(schema, options.labels, reader.path)
         own = [schema.id] if schema.id in reader.names else [None]
         self.schema: Schema = msgspec.structs.replace(schema, id=options.id or own[0])
         """The schema of the table."""
@@ -274,12 +310,56 @@ class TableReader(Reader):
         self.traits.remarks += tuple(self.unseen.notes)
 
 
+def _with_both_labels(schema: Schema) -> Schema:
+    """The schema of a pipe, with 1 if all first rows have the other label of a plain pair."""
+    codes = (*schema.labels.values(),)
+    if schema.positive is None and any(codes == (negative,) for negative, _ in PLAIN_PAIRS):
+        return msgspec.structs.replace(schema, labels={**schema.labels, "1": 1.0})
+    return schema
+
+
+def _check_labels(schema: Schema, named: Collection[str], path: str) -> None:
+    """Refuse a table with a label that --labels does not name, if that is given."""
+    kind = schema.label_kind
+    known = {label_key(name, kind) for name in named}
+    strange = [name for name in schema.labels if label_key(name, kind) not in known]
+    if named and strange:
+        hint = f"--labels names {listed(named)}"
+        raise bad_data(f"an unexpected label: {strange[0]}", path, hint=hint)
+
+
 def is_table(source: Source, options: TableOptions) -> bool:
-    """Whether a source should be read as a table; to be called before reading from it."""
+    """Whether a source should be read as a table; to be called before reading from it.
+
+    Raises a usage error if options for tables are given with LIBSVM text.
+    """
     name = source.name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
-    return (
-        options.label is not None or name.endswith(TABLE_SUFFIXES) or looks_like_table(source.head)
-    )
+    if name.endswith(TABLE_SUFFIXES) or looks_like_table(source.head):
+        return True
+    if options.given and looks_like_libsvm(source.head):
+        flags = ", ".join(f"--{name}" for name in options.given)
+        problem = f"for tables only: {flags}; this is LIBSVM text"
+        hint = "leave it out; tables and LIBSVM files need commands of their own"
+        raise UserError(problem, place=Place(source.name), hint=hint)
+    return options.label is not None
+
+
+def looks_like_libsvm(head: bytes) -> bool:
+    """Whether the first row of a file with these first bytes is LIBSVM text with features."""
+    lines = head.decode("utf-8", "replace").removeprefix("\ufeff").splitlines(keepends=True)
+    rows = (line for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    row = next(rows, "")
+    if len(head) >= HEAD_BYTES and not row.endswith("\n"):
+        row = row.rpartition(" ")[0]  # the last feature may be cut
+    return bool(_LIBSVM_ROW.fullmatch(row.partition("#")[0].strip()))
+
+
+def check_features(schema: Schema, max_features: int, path: str) -> None:
+    """Refuse a table with more than `max_features` features."""
+    count = len(schema.features)
+    if count > max_features:
+        problem = f"the table has {count:,} features, more than --max-features {max_features}"
+        raise bad_data(problem, path, hint="leave out columns with many categories: --drop COLUMN")
 
 
 def looks_like_table(head: bytes) -> bool:

@@ -35,8 +35,12 @@ def spreadsheet_text(text: str) -> str:
 
     Only for text: numbers may begin with a sign and are written unchanged.
     """
-    shown = literal(text)
-    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
+    return without_formula(literal(text))
+
+
+def without_formula(text: str) -> str:
+    """Text with an apostrophe before what a spreadsheet would interpret as a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def encodable(text: str, encoding: str) -> str:

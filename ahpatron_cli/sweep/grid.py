@@ -229,12 +229,31 @@ def parse(shown: str, spec: Spec, text: str, words: tuple[str, ...] = ()) -> Val
         raise usage(f"{shown} {error}", suggestion(text, (*spec.words, *words))) from None
 
 
+def default_learner(options: Mapping[str, Any], given: Collection[str]) -> str:
+    """The learner if none is named: metron for tables, ahpatron for LIBSVM text.
+
+    Columns of a table have units of their own, for which metron finds the widths. Options that it
+    does not have are refused: whoever gives them means another learner.
+    """
+    if options["label"] is None:  # which every table requires
+        return "ahpatron"
+    asked = [f"--{name}" for name in ("sigma", "kernel", "epsilon", "theorem") if name in given]
+    for flag, name in (("-p", "param"), ("-g", "grid")):
+        words = (word.partition("=")[0] for word in options.get(name) or ())
+        asked += [f"{flag} {word}" for word in words if word in ("sigma", "epsilon")]
+    if asked:
+        problem = f"{asked[0]}: metron, the default learner of tables, has no such parameter"
+        raise usage(problem, "name the learner that you mean, such as -l ahpatron")
+    return "metron"
+
+
 def single_setups(
-    options: Mapping[str, Any], given: Collection[str], warn: Callable[[str], None]
+    options: Mapping[str, Any], given: Collection[str], note: Callable[[str], None]
 ) -> list[LearnerSpec]:
     """The single setting of each learner of `run`; see `typed_layer`."""
-    learners, kernel = choose_learners(options["learner"] or ["ahpatron"]), options["kernel"]
-    layer = typed_layer(options, given, learners, one_of("kernel", kernel, KERNELS), warn)
+    learners = choose_learners(options["learner"] or ()) or [default_learner(options, given)]
+    kernel = one_of("kernel", options["kernel"], KERNELS)
+    layer = typed_layer(options, given, learners, kernel, note)
     setups = []
     for learner in learners:
         found = list(expand(learner, kernel, [layer], rounds=None))
@@ -251,9 +270,9 @@ def typed_layer(
     given: Collection[str],
     learners: Sequence[str],
     kernel: str,
-    warn: Callable[[str], None],
+    note: Callable[[str], None],
 ) -> list[Choice]:
-    """Parameter values given on the command line; warns about options without effect.
+    """Parameter values given on the command line; notes options without effect.
 
     `options` are the values of all options of `run` or `sweep`; `given` names those that were given
     on the command line.
@@ -267,7 +286,7 @@ def typed_layer(
             name != "kernel" or all(find_learner(one).own_kernel for one in learners)
         ):
             who = " and ".join(map(learner_name, learners))
-            warn(f"--{name} has no effect: {who} with this kernel has no such parameter")
+            note(f"--{name} has no effect: {who} with this kernel has no such parameter")
     for flag, name in (("-p", "param"), ("-g", "grid")):
         typed = [_choice(flag, word, learners) for word in options.get(name) or ()]
         check_names(typed, learners, kernel)
@@ -305,17 +324,18 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
             raise usage(problem, suggestion(choice.name, legal) or LISTING)
 
 
-def preparation(options: Mapping[str, Any]) -> Preparation:
-    """The preparation of data by the options of `run` or `sweep`."""
+def preparation(options: Mapping[str, Any], given: Collection[str]) -> Preparation:
+    """The preparation of data by the options of `run` or `sweep`.
+
+    `given` names the options that were given on the command line.
+    """
     positive, labels = options["positive"], options.get("labels")
     is_table = options["label"] is not None  # labels of tables are text
-    table = TableOptions(
-        *(options["label"], options["id"]),
-        drop=tuple(options["drop"] or ()),
-        category=tuple(options["category"] or ()),
-        missing=options["missing"],
+    table = TableOptions.of_command(
+        options,
+        given,
         positive=str(positive) if is_table and positive is not None else None,
-        labels=tuple(labels.split(",")) if labels else (),
+        labels=_names_of_labels(labels) if is_table and labels is not None else (),
     )
     plain = ("limit", "max_features", "warm_up", "allow_new_features")
     return Preparation(
@@ -326,6 +346,14 @@ def preparation(options: Mapping[str, Any]) -> Preparation:
         layout=one_of("layout", options["layout"], LAYOUTS),
         table=table,
     )
+
+
+def _names_of_labels(text: str) -> tuple[str, ...]:
+    """Parse the value of --labels for a table: at least two names."""
+    names = tuple(text.split(","))
+    if len({*names} - {""}) < max(len(names), 2):
+        raise usage(f"--labels takes different labels, at least two, got {text!r}")
+    return names
 
 
 def _parse_labels(text: str) -> tuple[float, ...]:

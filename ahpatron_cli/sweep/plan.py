@@ -57,7 +57,7 @@ def plan(
     """
     trials: dict[str, Trial] = {}
     seen: dict[str, str] = {}
-    options, done = job.options, grid.preparation(job.options)
+    options, done = job.options, grid.preparation(job.options, job.given)
     costs = grid.parse_costs(options)
     for number, path in enumerate(job.files):
         with open_source(path) as source:

@@ -13,6 +13,7 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY
 from support.command import Ahpatron
+from support.labels import EVERY, table
 
 ROUNDING = {"rel": 1e-7, "abs": 1e-9}
 
@@ -265,3 +266,31 @@ def test_a_model_as_json(ahpatron: Ahpatron, rings: Path) -> None:
     written = datetime.fromisoformat(document["written"])
     assert abs(written.timestamp() - (ahpatron.folder / "m.npz").stat().st_mtime) <= 60
     assert document["written"] in ahpatron("inspect", "m.npz").out
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_labels_of_every_kind_go_on(ahpatron: Ahpatron, kind: str) -> None:
+    """The second part has rows of all labels but one, and rows without a label."""
+    labels = EVERY[kind]
+    whole = table(labels, 600).splitlines(keepends=True)
+    first, second = (
+        whole[:385],
+        [line for line in whole[385:] if line[:-1].split(",")[3] != labels[0]],
+    )
+    ahpatron.write("a.csv", "".join(first))
+    ahpatron.write("b.csv", whole[0] + "row x,0.5,0.5,?\n" + "".join(second))
+    ahpatron.write("whole.csv", "".join(first + second))
+    options = ("--label", "y", "--id", "name", "-l", "ahpatron", "-B", 40)
+    words = ("--positive", labels[-1]) if len(labels) == 2 else ()  # not the rarer of a part
+    ahpatron.succeed("run", "a.csv", *options, *words, "--save", "m.npz")
+    more = ("--resume", "m.npz", "--save", "m.npz", "--predictions", "p.csv")
+    resumed = ahpatron.json("run", "b.csv", *more)
+    expected = ahpatron.json("run", "whole.csv", *options, *words, "--predictions", "w.csv")
+    assert (resumed["runs"][0]["unlabelled"], expected["runs"][0]["unlabelled"]) == (1, 0)
+    for name in ("rounds", "mistakes", "updates", "support_size"):
+        assert resumed["runs"][0][name] == expected["runs"][0][name]
+    found = [(row["label"], row["prediction"]) for row in ahpatron.table("p.csv")[1:]]
+    assert found == [(row["label"], row["prediction"]) for row in ahpatron.table("w.csv")[384:]]
+    assert {label for label, _ in found} == {*labels[1:]}
+    schema = ahpatron.json("inspect", "m.npz")["data"]["schema"]
+    assert {*schema["labels"]} == {*labels}

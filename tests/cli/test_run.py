@@ -18,6 +18,7 @@ from ahpatron_cli.data.libsvm import reader
 from ahpatron_cli.output import pictures
 from ahpatron_cli.records import Curve
 from support.command import Ahpatron
+from support.labels import NUMBERS, libsvm, table
 
 DETERMINISTIC = [
     *("learner", "params", "seed", "repeat", "rounds", "mistakes", "mistake_rate"),
@@ -298,3 +299,19 @@ def test_a_file_that_changes_before_its_pass_is_refused(
     err = ahpatron.refusal(65, "run", path, "-l", "pomdr")
     assert "the file changed" in err
     assert len(scans) == 1  # for labels and rounds together
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_names_of_labels_do_not_change_the_counts(ahpatron: Ahpatron, kind: str) -> None:
+    """As LIBSVM text, in a table and in a pipe; the rows differ in their labels only."""
+    labels = NUMBERS[kind]
+    names = ",".join(labels)
+    ahpatron.write("d.svm", libsvm(labels))
+    ahpatron.write("t.csv", table(labels))
+    ahpatron.write("plain.svm", libsvm(tuple(map(str, range(len(labels))))))
+    expected = ahpatron.run("plain.svm", "-l", "metron")["mistakes"]
+    of_table = ("--label", "y", "--id", "name")
+    for path, words in (("d.svm", ()), ("t.csv", of_table), ("-", of_table)):
+        text = ahpatron.read("t.csv").encode()
+        found = ahpatron.json("run", path, "-l", "metron", "--labels", names, *words, stdin=text)
+        assert found["runs"][0]["mistakes"] == expected

@@ -66,11 +66,11 @@ def test_a_table_is_learned_as_its_libsvm_text(ahpatron: Ahpatron) -> None:
     (run,) = expected["runs"]
     assert ahpatron.run("copied.svm", *OPTIONS)["mistakes"] == run["mistakes"]
     for name in ("old.csv", "old.parquet", "old.csv.gz", "-"):
-        found = ahpatron.json("run", name, *TABLE, *OPTIONS, stdin=data)
+        found = ahpatron.json("run", name, *TABLE, *OPTIONS, "-l", "ahpatron", stdin=data)
         assert found["data"]["features"] == expected["data"]["features"] == 8
         assert found["runs"][0]["mistakes"] == run["mistakes"]
         assert found["data"]["labels"] == [-1, 1]
-    grid = ("-g", "epsilon=0.5,0.9", "--no-shuffle", "--out", "r.jsonl")
+    grid = ("-l", "ahpatron", "-g", "epsilon=0.5,0.9", "--no-shuffle", "--out", "r.jsonl")
     swept = ahpatron.succeed("sweep", "old.csv", *TABLE, *OPTIONS, *grid)
     assert "--label churned --id customer" in swept.out[swept.out.index("Best on") :]
     settings = ahpatron.json("report", "r.jsonl")["datasets"][0]["settings"]

@@ -1,16 +1,21 @@
 """Atomic writing of output files: a file is either complete or absent.
 
 Content is written to a temporary file in the same folder, which is renamed when every byte is on
-disk. Devices and pipes are written in place.
+disk. Devices and pipes are written in place. A process that is killed leaves its temporary file
+behind; the next one that writes to the folder removes it.
 """
 
 import errno
+import hashlib
 import io
 import os
+import platform
 import secrets
 import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -25,6 +30,10 @@ FORMATS_BY_SUFFIX = {
     ".tex": "latex",
     ".txt": "table",
 }
+_PREFIX = ".ahpatron-"
+_SUFFIX = ".tmp"
+_OLD_SECONDS = 7 * 24 * 3600
+"""Age at which a temporary file of another machine, or of version 1.0, is taken as left over."""
 DISK_FAULTS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
@@ -78,7 +87,8 @@ def open_atomically(path: str | Path, mode: str = "w", *, trial: bool = False) -
             yield output
         return
     real = target.resolve()  # follow a symbolic link, and replace its target
-    temporary = real.parent / f".ahpatron-{secrets.token_hex(8)}.tmp"
+    _remove_leftovers(real.parent)
+    temporary = real.parent / _temporary_name()
     try:  # a signal may arrive at any time and must not leave a temporary file
         with _opened(temporary, target, os.O_CREAT | os.O_EXCL, mode) as output:
             with _faults_of(target):
@@ -97,6 +107,56 @@ def open_atomically(path: str | Path, mode: str = "w", *, trial: bool = False) -
             _remove(temporary)
         finally:  # a signal may have interrupted the first attempt
             _remove(temporary)
+
+
+def _temporary_name() -> str:
+    """A new name that says which process writes the file: its machine and its number."""
+    return f"{_PREFIX}{_machine()}-{os.getpid()}-{secrets.token_hex(8)}{_SUFFIX}"
+
+
+@cache
+def _machine() -> str:
+    """Text that is equal only for processes whose numbers refer to the same running processes.
+
+    Folders may be shared by computers (NFS) and by containers, each with its own numbers.
+    """
+    facts = [platform.node()]
+    with suppress(OSError):  # there is no /proc
+        facts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
+        facts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+
+
+@cache  # once in a process
+def _remove_leftovers(folder: Path) -> None:
+    """Remove temporary files in a folder whose writers were killed."""
+    with suppress(OSError):  # the folder may not exist or not be readable
+        for path in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+            if _is_left_over(path):
+                _remove(path)
+
+
+def _is_left_over(path: Path) -> bool:
+    """Whether the writer of a temporary file is gone; elsewhere, whether the file is old."""
+    machine, _, rest = path.name.removeprefix(_PREFIX).partition("-")
+    number = rest.partition("-")[0]
+    if machine == _machine() and number.isdecimal():
+        return not _is_running(int(number))
+    try:
+        return time.time() - path.stat().st_mtime > _OLD_SECONDS
+    except OSError:  # it was renamed or removed meanwhile
+        return False
+
+
+def _is_running(process: int) -> bool:
+    """Whether there is a process with this number."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # it belongs to another user
+    return True
 
 
 def _remove(path: Path) -> None:

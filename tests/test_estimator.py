@@ -244,6 +244,18 @@ def test_a_copy_goes_on_as_one_fit_would(learner: str, copied: Callable[[Any], A
     np.testing.assert_array_equal(other.predict(ELSEWHERE), whole.predict(ELSEWHERE))
 
 
+@every_learner
+def test_a_matrix_that_stores_zeros_is_fitted_as_dense_rows(learner: str) -> None:
+    rows = np.zeros((400, 60))
+    rows[:, :3] = X
+    columns = np.tile([0, 1, 2, 30, 59], 400)  # two of which are always 0
+    values = rows[:, [0, 1, 2, 30, 59]].ravel()
+    stored = sparse.csr_matrix((values, columns, np.arange(401) * 5), shape=rows.shape)
+    expected = small(learner).fit(rows, Y).decision_function(rows)
+    found = small(learner).fit(stored, Y).decision_function(stored)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
 def test_a_grid_search_over_a_pipeline() -> None:
     own = {"sigma": [0.01, 1.0], "params": [None, {"selection": "greedy", "ridge": 0.01}]}
     grid = {f"onlinekernelclassifier__{name}": values for name, values in own.items()}

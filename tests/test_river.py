@@ -53,6 +53,17 @@ def test_rows_are_learned_as_in_the_core(learner: str, sparse: bool) -> None:
         player.learn(row, signs[t])
 
 
+@pytest.mark.parametrize("learner", ["ahpatron", "metron", "fogd"])
+def test_features_that_are_always_0_change_nothing_in_sparse_rows(learner: str) -> None:
+    plain, padded = (KernelClassifier(learner, budget=20, sparse=True) for _ in range(2))
+    for row, label in zip(STREAM.X, STREAM.y, strict=True):
+        x = dict(zip("uvw", row, strict=True))
+        more = {**x, "x": 0.0, "y": 0.0}
+        assert padded.predict_proba_one(more) == pytest.approx(plain.predict_proba_one(x))
+        plain.learn_one(x, label)
+        padded.learn_one(more, label)
+
+
 def test_features_and_labels_may_appear_at_any_time() -> None:
     rng = np.random.default_rng(0)
     model, wrong = KernelClassifier("arow", budget=40), 0

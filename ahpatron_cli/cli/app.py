@@ -227,7 +227,7 @@ def _short_usage(name: str = "") -> str:
         listed = "\n".join(f"  {name:10}{about}" for name, (about, _) in _COMMANDS.items())
         return f"Usage: ahpatron COMMAND\n\n{listed}\n\n`ahpatron help COMMAND` shows all options."
     about, examples = _COMMANDS[name]
-    head = f"Usage: ahpatron {name} [OPTIONS] …\n{about}"
+    head = f"Usage: ahpatron {name} [OPTIONS] ...\n{about}"
     return f"{head}\n\nExamples:{examples}\n`ahpatron {name} --help` shows all options."
 
 

@@ -63,7 +63,7 @@ _KERNELS = _words("gaussian", "laplacian", "polynomial", "linear")
 _FORMATS = _words("table", "json", "jsonl", "csv", "markdown", "latex")
 _METRICS = _words(
     "mistake_rate", "balanced_error", "precision", "recall", "f1", "kappa", "auc", "log_loss")
-_THEOREMS = _words("1", "2", "3", "corollary-1", "corollary-2", "4", "5", "forgetron")
+_THEOREMS = _words("1", "2", "3", "corollary-1", "corollary-2", "4", "6", "forgetron")
 
 # Arguments
 RunData = Annotated[list[str] | None, typer.Argument(
@@ -185,7 +185,7 @@ Certify = Annotated[bool, _learning(
 Theorem = Annotated[str | None, _learning(
     "--theorem", metavar="NAME", autocompletion=_THEOREMS,
     help="Set parameters that meet the conditions of a theorem: 1, 2 (perceptron), 3, "
-    "corollary-1, corollary-2 (avp), 4, 5 (ahpatron) or forgetron.")]
+    "corollary-1, corollary-2 (avp), 4, 6 (ahpatron) or forgetron.")]
 
 # Running
 Jobs = Annotated[int, _running(

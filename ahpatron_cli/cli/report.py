@@ -51,5 +51,7 @@ def report(
     chosen = choose_trials(list(merged.trials.values()), learner or [], data or [])
     if not chosen:
         raise bad_data("no trial was finished yet", results[0])
-    output.write(summarise_trials(chosen, merged.headers, criterion), chosen, stderr)
+    summary = summarise_trials(chosen, merged.headers, criterion)
+    session.warn_of_unequal_trials(summary, stderr)
+    output.write(summary, chosen, stderr)
     return ExitCode.OK

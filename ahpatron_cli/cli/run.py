@@ -119,6 +119,7 @@ def run(
         costs=grid.parse_costs(context.params),
         curve=curve is not None,
         certify=certify,
+        theorem=theorem,
         jobs=jobs,
     )
     preparation = grid.preparation(context.params, given)

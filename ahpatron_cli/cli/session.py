@@ -82,9 +82,9 @@ class RunOutput:
     def show(self, reports: Sequence[Report], stderr: Stderr) -> None:
         """Print the reports on stdout, or on stderr if stdout is used for the predictions."""
         if self.predictions == STDOUT:
-            stderr.show(to_text(reports, self.format))
+            stderr.show(to_text(reports, self.format, stderr.terminal()))
         else:
-            write(lambda terminal: to_text(reports, self.format, terminal))
+            write(lambda terminal: to_text(reports, self.format, terminal), self.format)
 
     def export(self, reports: Sequence[Report], curves: Sequence[Curve]) -> None:
         """Write the files of --out and --curve."""
@@ -194,18 +194,23 @@ class Session:
         if options.certify:
             from ahpatron_cli.certify import certified
 
-            certificates = certified(dataset, summary, specs, results, options.seed)
+            certificates = certified(
+                dataset, summary, specs, results, seed=options.seed, asked=options.theorem
+            )
         more = {"unlabelled": summary.unlabelled, "ended_by": self.ended_by}
         counts = summary.rounds, summary.features, summary.labels, summary.sha256
         schema = dataset.traits.schema
         return Report(
             version=__version__,
-            data=DataRecord(dataset.name, *counts),
+            data=DataRecord(
+                dataset.name,
+                *counts,
+                label_names=tuple(label_names(summary.labels, schema)) if schema else None,
+            ),
             runs=[structs.replace(result.record, **more) for result in results],
             load_seconds=loaded,
             shuffled=options.shuffle,
             certified=certificates,
-            label_names=label_names(summary.labels, schema) if schema else (),
         )
 
     def _note_waiting(self, rows: int) -> None:

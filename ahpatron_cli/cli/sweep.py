@@ -122,5 +122,7 @@ def sweep(
             outcomes = session.run_missing(found, results, run, stderr)
     summary = summarise_trials(outcomes, results.contents.headers, criterion)
     session.warn_of_results(summary, outcomes, stderr)
+    session.warn_of_unequal_trials(summary, stderr)
+    session.note_other_editions(results.contents.trials, outcomes, str(out), stderr)
     output.write(summary, outcomes, stderr)
     return ExitCode.FAILED_TRIALS if summary.failed else ExitCode.OK

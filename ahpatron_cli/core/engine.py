@@ -31,7 +31,7 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, rows_from,
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import Tally, class_margins
 
-ALGORITHM = 7
+ALGORITHM = 8
 """Version of the learners: raised when any count on the same stream may have changed."""
 BLOCK = 64
 """Rounds per block. Affects the last bits of scores, but no counts; fixed for a version."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import OrderedDict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,9 @@ from ahpatron_cli.core.state import Stateful
 
 INVERTED = 1e-3
 """Singular values below this share of the largest are ignored, or w would grow at every fit."""
+
+KEPT = 2**21
+"""Numbers of random frequencies (16 MB) that are stored for blocks to come."""
 
 NOTCHES = 2**14  # angles on the circle whose cosines and sines are tabulated
 
@@ -78,7 +82,8 @@ class FourierFeatures(Features):
 
     `E[z(x)·z(x')] = exp(-‖x - x'‖²/2)`, points in units of σ. Each column of the data has its own
     random generator, seeded by one random number and the column's index: U depends neither on the
-    width of the data nor on the order in which columns appear; only columns in use are drawn.
+    width of the data nor on the order in which columns appear; only columns in use are drawn. Those
+    of the last block and of the `KEPT` most recent numbers are stored, others are drawn again.
     """
 
     kept: ClassVar[Any] = {"count": int, "_seed": int}
@@ -100,17 +105,27 @@ class FourierFeatures(Features):
     def frequencies(self, columns: Integers) -> Floats:
         """Frequencies of these columns, array of shape (columns, D)."""
         if not np.array_equal(columns, self._columns):
-            for column in set(columns.tolist()) - self._drawn.keys():
-                own = np.random.default_rng((self._seed, column))
-                self._drawn[column] = own.standard_normal(self.count)
-            drawn = [self._drawn[column] for column in columns.tolist()]
-            self._columns, self._table = columns, np.array(drawn).reshape(-1, self.count)
+            drawn = [self._drawn_for(column) for column in columns.tolist()]
+            self._columns = columns
+            self._table = np.array(drawn).reshape(-1, self.count)
+            while len(self._recent) > max(KEPT // self.count, 1):
+                self._recent.popitem(last=False)
         return self._table
 
+    def _drawn_for(self, column: int) -> Floats:
+        """Frequencies of a column: drawn, unless they are among the recent ones."""
+        drawn = self._recent.get(column)
+        if drawn is None:
+            own = np.random.default_rng((self._seed, column))
+            drawn = self._recent[column] = own.standard_normal(self.count)
+        else:
+            self._recent.move_to_end(column)
+        return drawn
+
     @functools.cached_property
-    def _drawn(self) -> dict[int, Floats]:
-        """Frequencies by column, for the columns seen so far."""
-        return {}
+    def _recent(self) -> OrderedDict[int, Floats]:
+        """Frequencies of columns of the last blocks, the most recent last."""
+        return OrderedDict()
 
 
 def cos_sin_by_tangent(angles: Floats, length: float, out: Floats) -> None:

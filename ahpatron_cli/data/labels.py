@@ -230,6 +230,10 @@ def class_fault(tally: LabelTally) -> str | None:
     return None
 
 
+OTHER = "other"
+"""Name of the negative label if it stands for all labels but one (--positive)."""
+
+
 def describe(labels: Labels) -> str | None:
     """Note on how the labels were encoded; None for -1 and +1."""
     if len(labels) > 2:

@@ -18,9 +18,9 @@ import numpy as np
 from ahpatron_cli.atomic import Output, format_of_suffix, open_at, open_atomically
 from ahpatron_cli.core.tally import predicted
 from ahpatron_cli.data.cells import label_kind, number
-from ahpatron_cli.data.labels import Labels, show
+from ahpatron_cli.data.labels import OTHER, Labels, show
 from ahpatron_cli.errors import usage
-from ahpatron_cli.output.escape import literal, without_formula
+from ahpatron_cli.output.escape import literal, use_utf8, without_formula
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.rows import Floats, Integers
@@ -33,8 +33,6 @@ Columns: TypeAlias = dict[str, str | list[str]]
 """Columns by name: a list of cells, or a text that all rows share."""
 _SPECIAL = re.compile('[,"\r\n]')
 """Characters for which a cell of CSV must be quoted."""
-OTHER = "other"
-"""Name of the negative label if it stands for all labels but one (--positive)."""
 
 
 def label_names(labels: Labels, schema: Schema | None) -> list[str]:
@@ -186,6 +184,7 @@ def check_predictions_path(path: str) -> None:
 def open_output(path: str | None) -> AbstractContextManager[Output]:
     """Open a file that is written atomically, or stdout if `path` is None or -."""
     if path is None or path == STDOUT:
+        use_utf8(sys.stdout)
         return nullcontext(sys.stdout)
     return open_atomically(path)
 

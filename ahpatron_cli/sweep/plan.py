@@ -17,6 +17,7 @@ from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.data.dataset import load
+from ahpatron_cli.data.labels import OTHER
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.records import grouped, setting_key
@@ -25,6 +26,7 @@ from ahpatron_cli.sweep import grid
 from ahpatron_cli.sweep.config import Job
 from ahpatron_cli.sweep.summary import (
     MISTAKE_RATE,
+    PREPARED,
     Criterion,
     Outcome,
     Setting,
@@ -84,11 +86,21 @@ def plan(
             dataset.save(mapped)
         except OSError:  # disk full: the processes parse the file themselves
             shutil.rmtree(mapped, ignore_errors=True)
+        schema = dataset.traits.schema
+        names = None
+        if schema:
+            names = tuple(name or OTHER for name in schema.label_names(facts.labels))
         data = TrialData(
-            *(path, facts.rounds, facts.features, facts.labels, facts.sha256),
-            *(done.limit, done.scale, done.positive, options["shuffle"]),
+            path=path,
+            rounds=facts.rounds,
+            features=facts.features,
+            labels=facts.labels,
+            sha256=facts.sha256,
+            label_names=names,
+            shuffled=options["shuffle"],
             costs=tuple(sorted(costs.items())),
             table=done.table.words,
+            **{name: getattr(done, name) for name in PREPARED},
         )
         where = str(Path(path).absolute()), done
         first = [
@@ -125,7 +137,7 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
         for name, value in chosen.items():
             named = name in ("budget", "sigma", "epsilon")
             words += [f"--{name}", str(value)] if named else ["-p", f"{name}={value}"]
-    for name, text in data.options:
+    for name, text in data.all_options:
         words += [f"--{name}", text]
     seed = min(seed for seed, _ in setting.values)
     words += ["--seed", str(seed)] if seed else []
@@ -189,10 +201,12 @@ class Search:
             """Indices of settings by rank, failed ones last; None if trials are missing."""
             if any(trial.id not in known for trial in chain(*stage)):
                 return None
-            done = ([known[one.id] for one in some if known[one.id].run] for some in stage)
-            ranks = [settings_of(some, self.criterion.metric)[0].rank if some else (0,)
-                     for some in done]  # fmt: skip
-            return sorted(range(len(stage)), key=ranks.__getitem__)
+            done = [[known[one.id] for one in some if known[one.id].run] for some in stage]
+            compared = settings_of(list(chain(*done)), self.criterion.metric)
+            ranks = {setting.key: setting.rank for setting in compared}
+            finished = [number for number, some in enumerate(done) if some]
+            failed = [number for number, some in enumerate(done) if not some]
+            return sorted(finished, key=lambda number: ranks[done[number][0].key]) + failed
 
         left = list(settings)
         for prefix, kept in rungs(len(settings), rounds) if self.halving else ():

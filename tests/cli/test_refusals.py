@@ -122,7 +122,7 @@ RUN = [
     ("--sigma", "--resume m.npz --sigma auto"),
     ("--cost", "--resume m.npz --cost 1=2"),
     ("--learner", "--resume m.npz -l ahpatron"),
-    ("--theorem", "--resume m.npz --theorem 5"),
+    ("--theorem", "--resume m.npz --theorem 6"),
     ("--certify", "--resume m.npz --certify"),
     (".npz", "--save x"),
     (".npz", "--checkpoint x.txt"),

@@ -46,7 +46,8 @@ def test_json_follows_the_contract(ahpatron: Ahpatron, rings: Path) -> None:
     assert (done.code, done.err) == (0, "")
     document = json.loads(done.out)
     assert list(document) == ["schema", "version", "data", "runs", "summary", "load_seconds"]
-    assert list(document["data"]) == ["path", "rounds", "features", "labels", "sha256"]
+    data = ["path", "rounds", "features", "labels", "sha256", "label_names"]
+    assert list(document["data"]) == data
     others = ["seconds", *CLASS_COUNTS, "unlabelled", "ended_by", "this_file", "restarts"]
     assert list(document["runs"][0]) == [*DETERMINISTIC, *others]
     assert list(document["summary"][0]) == SUMMARY

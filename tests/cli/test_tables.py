@@ -352,3 +352,40 @@ def test_a_closed_pipe_ends_quietly_and_a_full_disk_does_not(ahpatron: Ahpatron)
         done = ahpatron.shell(f"set -o pipefail; ahpatron convert d.csv --label y {end}")
         assert done.code == code
         assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("labels", "codes", "names"),
+    [
+        (["no", "yes"], [-1, 1], ["no", "yes"]),
+        (["a", "b", "c"], [0, 1, 2], ["a", "b", "c"]),
+    ],
+)
+def test_names_of_labels_are_in_every_format(
+    ahpatron: Ahpatron, labels: list[str], codes: list[int], names: list[str]
+) -> None:
+    """In `run`, the results file, `sweep` and `report`; the codes stay as they are."""
+    rows = [f"{number % 7},{labels[number % len(labels)]}" for number in range(31)]
+    ahpatron.write("t.csv", "\n".join(["x,y", *rows, f"1,{labels[0]}"]) + "\n")
+    words = ("t.csv", "--label", "y", "-l", "arow")
+    document = ahpatron.json("run", *words)
+    assert (document["data"]["labels"], document["data"]["label_names"]) == (codes, names)
+    line = json.loads(ahpatron.succeed("run", *words, "--format", "jsonl").out)
+    (row,) = rows_of(ahpatron.succeed("run", *words, "--format", "csv").out)
+    assert line["label_names"] == json.loads(row["label_names"]) == names
+    (swept,) = json.loads(ahpatron.sweep(*words, "--format", "json").out)["datasets"]
+    (trial,) = ahpatron.trials()
+    for data in (swept["data"], trial["data"]):
+        assert (data["labels"], data["label_names"]) == (codes, names)
+    for view in ((), ("--trials",)):
+        (row,) = rows_of(ahpatron.succeed("report", "r.jsonl", *view, "--format", "csv").out)
+        assert json.loads(row["label_names"]) == names
+    ahpatron.succeed("report", "r.jsonl", "--report", "page.html")
+    (shown,) = re.findall("<dt>Labels</dt><dd>(.*?)</dd>", ahpatron.read("page.html"))
+    assert all(name in shown for name in names)
+
+
+def test_labels_of_libsvm_files_have_no_names(ahpatron: Ahpatron, rings: Path) -> None:
+    assert ahpatron.json("run", rings, "--limit", 9)["data"]["label_names"] is None
+    line = json.loads(ahpatron.succeed("run", rings, "--limit", 9, "--format", "jsonl").out)
+    assert "label_names" not in line

@@ -55,7 +55,8 @@ BUILT_IN: tuple[Kind, ...] = (
     TighterPerceptron, Norma, Silk, BSGD, BpaS, KRLS, Polk,
 )
 # fmt: on
-_sources: dict[Kind, str] = dict.fromkeys(BUILT_IN, "built-in")
+BUILT_IN_SOURCE = "built-in"
+_sources: dict[Kind, str] = dict.fromkeys(BUILT_IN, BUILT_IN_SOURCE)
 
 
 class Registry(Mapping[str, Kind]):

@@ -204,8 +204,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
         Several calls give the predictions of one `fit` on all rows up to rounding, and identical
         ones if the number of rows per call is a multiple of 64. Learners whose defaults depend on
-        the number of rounds require `horizon` for this. Invalid rows leave the estimator unchanged;
-        if an update fails, the estimator becomes unfitted.
+        the number of rounds require `horizon` for this. Invalid rows leave the estimator unchanged.
+        If learning fails or is interrupted, the estimator keeps what it learned from complete
+        blocks of 64 rows, and `player_.tally.rounds` is the number of all rows learned; a first
+        call that fails has no effect.
 
         Parameters
         ----------
@@ -264,8 +266,19 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
         encoded = coding.encode(labels)
         weights = self._by_class(weights, labels, encoded, coding)
+        if len(encoded) > BLOCK:
+            self._check_computable(rows)
         self.online_scores_ = self._feed(rows, encoded, weights)
         self._labels = encoded
+
+    def _check_computable(self, rows: Rows) -> None:
+        """Raise a ValueError if a row overflows, before earlier blocks are learned."""
+        for start in range(0, len(rows), PIECE):
+            part = slice(start, start + PIECE)
+            try:
+                self.player_.points_of(self._ready(_part(rows, part)))
+            except NumericalError as error:
+                raise _named(error, np.arange(len(rows))[part]) from None
 
     def _by_class(
         self, weights: Any, labels: NDArray[Any], encoded: Floats, coding: LabelCoding
@@ -362,9 +375,13 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         with _as_value_errors():
             schema.check_columns(given, "X")
             cells = frame_cells(X, names, schema.text_columns(), "X")
+        try:
             rows = schema.encode(cells, "X", unseen).stored
+        except UserError as error:
+            row = error.place.line if error.place else None
+            raise ValueError(f"row {row} of X: {error}") from None
         for note in unseen.notes:
-            warnings.warn(note, UserWarning, stacklevel=4)
+            warnings.warn(note, UserWarning, stacklevel=5)  # where `predict` is called
         return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
 
     def _begin(
@@ -437,8 +454,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 own = None if weights is None else weights[part]
                 piece = self._ready(_part(rows, part))
                 scores.append(_on_one_thread(self.player_.feed, piece, encoded[part], own))
-        except BaseException as error:  # f may contain updates of a block that was not counted
-            self._forget()
+        except BaseException as error:
+            if not self.player_.is_intact:
+                self._forget()
             if isinstance(error, NumericalError):
                 raise _named(error, np.arange(len(encoded))[part]) from None
             if isinstance(error, CoreError):

@@ -22,15 +22,16 @@ import numpy as np
 
 from ahpatron_cli import __version__
 from ahpatron_cli.atomic import exists, format_of_suffix, write_atomically
-from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, Player, learner_source
+from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, Learner, Player, learner_source
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
 from ahpatron_cli.core.learners import GUIDE, find_learner
+from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data import npz
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.cells import label_key
-from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, Trail
+from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Preparation, StreamState, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
@@ -51,6 +52,7 @@ FORMAT = 2
 KIND = "ahpatron model"
 _HEADER = "header"
 _TYPES = ("<f8", "<i8", "<i4")
+_NOT_FINITE = ("inf", "-inf", "nan")
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Width: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 FEW = msgspec.Meta(min_length=2, max_length=MAX_CLASSES)
@@ -120,6 +122,8 @@ class Model:
     scaler: Scaler | None = None
     path: str = ""
     """Path of the model file."""
+    written: float = 0.0
+    """When the file was written, in seconds since 1970; 0 if the model is not from a file."""
     learner: str | None = None
     """`FILE.py:Class` of the learner, if it is defined in a file."""
 
@@ -215,13 +219,21 @@ def _flat(group: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _plain(value: Any) -> Any:
-    """A value for JSON: infinity and NaN become text."""
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    """A value for JSON: infinity and NaN become text; an apostrophe marks the same texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return f"'{value}" if _looks_like_no_number(value) else value
 
 
 def _number(value: Any) -> Any:
     """Inverse of `_plain`."""
-    return float(value) if value in ("inf", "-inf", "nan") else value
+    if value in _NOT_FINITE:
+        return float(value)
+    return value[1:] if _looks_like_no_number(value) else value
+
+
+def _looks_like_no_number(value: Any) -> bool:
+    return isinstance(value, str) and value.lstrip("'") in _NOT_FINITE
 
 
 def load_model(path: str, learner: str | None = None) -> Model:
@@ -234,16 +246,27 @@ def load_model(path: str, learner: str | None = None) -> Model:
         with npz.opened(path) as archive:
             header = _header(archive, path)
             arrays = _arrays(header, archive)
+            written = npz.time_written(archive)
         if checksum(header, arrays) != header.sha256:
             raise StateError("its checksum does not fit its content")
         _check_header(header)
-        _check_learner(header, learner)
-        header.params = {name: _number(value) for name, value in header.params.items()}
+        kind = _learner_of(header, learner)
+        header.params = _complete(kind, header.params)
+        if header.kernel:
+            header.kernel_params = _complete(KERNELS[header.kernel], header.kernel_params)
         content = _nested(chain(header.state.items(), arrays.items()))
         with StateReader(content, {}) as reader:
             reader.part("state")
             scaler = _scaler(reader) if header.scale in LEARNED_SCALES else None
-        return Model(header, content["state"], scaler, path, learner)
+        _check_width(header, content["state"])
+        return Model(
+            header=header,
+            state=content["state"],
+            scaler=scaler,
+            path=path,
+            written=written,
+            learner=learner,
+        )
     except OSError as error:
         problem = f"the model cannot be read: {error.strerror or error}"
         hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
@@ -314,8 +337,16 @@ def _check_schema(schema: Schema, width: int) -> None:
         raise StateError(f"its schema has labels that are no {schema.label_kind}")
 
 
-def _check_learner(header: Header, given: str | None) -> None:
-    """Check that the model's learner is available, unchanged and has these parameters."""
+def _check_width(header: Header, state: State) -> None:
+    """Refuse dense rows that are wider than those the model was trained on: they need memory."""
+    centre = state.get("centre")
+    trained = centre.size if isinstance(centre, np.ndarray) else 0
+    if header.dense and header.width > max(DENSE_WIDTH, trained) + 1:
+        raise StateError("its rows are wider than its examples")
+
+
+def _learner_of(header: Header, given: str | None) -> type[Learner]:
+    """The class of the model's learner, which must be available and unchanged."""
     if given is None and header.learner not in REGISTRY:
         problem = f"the model was made by the learner {header.learner!r}, which is not installed"
         raise usage(problem, "if it is in a file, give it again: -l FILE.py:Class")
@@ -325,10 +356,22 @@ def _check_learner(header: Header, given: str | None) -> None:
         raise usage(problem, f"the model was made by {header.learner} ({header.source[:24]})")
     if header.kernel not in KERNELS if kind.own_kernel is None else header.kernel is not None:
         raise StateError("its kernel is not one of its learner")
-    kernel = KERNELS[header.kernel].specs() if header.kernel else header.kernel_params
-    complete = {*kind().params()} <= {*header.params} <= {*kind.specs()}
-    if not complete or {*header.kernel_params} != {*kernel}:
+    return kind
+
+
+def _complete(kind: type[Declared], params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+    """All parameters of a model; those that are newer than the model have their defaults."""
+    specs = kind.specs()
+    if not {*params} <= {*specs}:
         raise StateError("its parameters are not those of its learner")
+    given = {
+        name: value if value in specs[name].words else _number(value)
+        for name, value in params.items()
+    }
+    try:
+        return kind(**given).params()
+    except ParameterError as error:
+        raise StateError(str(error)) from None
 
 
 def _nested(values: Iterable[tuple[str, Any]]) -> State:
@@ -372,6 +415,7 @@ class SavedRun:
     def __init__(
         self,
         say: Callable[[str], None],
+        warn: Callable[[str], None],
         *,
         save: str | None,
         resume: str | None,
@@ -380,13 +424,15 @@ class SavedRun:
         learner: str | None,
         options: Mapping[str, OptionValue],
     ) -> None:
-        """`learner` is `FILE.py:Class` of the model's learner, if it is defined in a file.
+        """`say` prints notes, `warn` warnings, also with --quiet.
 
-        `options` are those of `run` that decide the rounds, as given by the user.
+        `learner` is `FILE.py:Class` of the model's learner, if it is defined in a file. `options`
+        are those of `run` that decide the rounds, as given by the user.
         """
         for path in filter(None, (save, checkpoint)):
             format_of_suffix(path, "npz", {".npz": "npz"})
         self._say = say
+        self._warn = warn
         self._save_to = save
         self._checkpoint = checkpoint
         self._every = every
@@ -440,6 +486,8 @@ class SavedRun:
         batches = dataset.batches(order, 0 if self._restart else run.rounds)
         results = run_batches(self._left(batches, run), [run], [*observers, save_if_due])
         dataset.facts()  # raises an error for invalid data, before saving
+        if self._save_to:
+            self._warn_of_reset(run)
         if self.model and (remark := self.model.remark(dataset)):
             self._say(remark)
         for path in saved:
@@ -502,6 +550,16 @@ class SavedRun:
             options=self._options,
         )
         write_atomically(path, to_bytes(model))
+
+    def _warn_of_reset(self, run: Run) -> None:
+        """Warn that the model has forgotten rows."""
+        reset = run.player.last_reset
+        if reset is None:
+            return
+        known = f"{run.rounds - reset:,} of {run.rounds:,} rows"
+        text = f"the saved model knows only the last {known}: it was reset in round {reset:,}"
+        never = "; with `-p alarm=inf` it never is"
+        self._warn(text + (never if "alarm" in run.player.learner.specs() else ""))
 
     def _greet(self, run: Run) -> None:
         rounds, mistakes = f"{run.rounds:,} rounds", f"{run.mistakes:,} mistakes"

@@ -215,7 +215,7 @@ def profile_of(
     parts, hashes, labels = list[CsrRows](), list[Any](), list[Floats]()
     for chunk in reader:
         tally.add(chunk.labels)
-        part = chunk.stored
+        part = chunk.stored.without_zeros()
         sizes = part.indptr + np.arange(len(part) + 1)  # an empty row needs memory, too
         count = int(np.searchsorted(sizes, room, "right")) - 1
         if count:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import pickle
 import re
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
@@ -26,7 +28,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ahpatron_cli
 from ahpatron_cli import OnlineKernelClassifier
-from ahpatron_cli.core import REGISTRY, ParameterError
+from ahpatron_cli.core import REGISTRY, Arow, ParameterError
 from support.command import Ahpatron
 from support.streams import make_stream
 
@@ -222,6 +224,73 @@ def test_all_randomness_comes_from_the_random_state(learner: str) -> None:
     assert scores(generator) != scores(generator)
 
 
+# Sparse rows ------------------------------------------------------------------------------------
+
+
+def places(rounds: int = 600) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows of a latitude with a large offset and of categories, few of which are not 0.
+
+    Column 0 is 0 in all rows, and columns 2, 5, 8, … too: there are gaps.
+    """
+    rng = np.random.default_rng(5)
+    rows = np.zeros((rounds, 60))
+    north = rng.normal(size=rounds)
+    rows[:, 1] = 48.8566 + 2e-5 * north
+    kind = rng.integers(1, 20, size=rounds)
+    rows[np.arange(rounds), 3 * kind] = 1.0
+    rows[np.arange(rounds), 3 * kind + 1] = rng.normal(size=rounds)
+    return rows, np.where((north > 0) ^ (kind % 4 == 0), "north", "south")
+
+
+def with_stored_zeros(rows: NDArray[Any]) -> sparse.csr_array:
+    """Zeros are stored in the first and the last column, and in some other places."""
+    stored = rows != 0
+    stored[:, [0, -1]] = True
+    stored.flat[::97] = True
+    owners, columns = stored.nonzero()
+    indptr = np.append(0, np.cumsum(stored.sum(axis=1)))
+    return sparse.csr_array((rows[owners, columns], columns, indptr), shape=rows.shape)
+
+
+def unsorted(rows: NDArray[Any]) -> sparse.csr_array:
+    """The columns of each row are stored in decreasing order."""
+    found = with_stored_zeros(rows)
+    for start, stop in itertools.pairwise(found.indptr):
+        found.indices[start:stop] = found.indices[start:stop][::-1].copy()
+        found.data[start:stop] = found.data[start:stop][::-1].copy()
+    return sparse.csr_array((found.data, found.indices, found.indptr), shape=rows.shape)
+
+
+def with_duplicates(rows: NDArray[Any]) -> sparse.coo_array:
+    """Each value is stored twice, as halves."""
+    owners, columns = rows.nonzero()
+    halves = rows[owners, columns] / 2
+    where = (np.append(owners, owners), np.append(columns, columns))
+    return sparse.coo_array((np.append(halves, halves), where), shape=rows.shape)
+
+
+@pytest.mark.parametrize("learner", ["metron", "arow", "ahpatron"])
+@pytest.mark.parametrize("form", [sparse.csr_array, with_stored_zeros, unsorted, with_duplicates])
+def test_sparse_rows_of_every_form_are_learned_as_dense_ones(learner: str, form: Any) -> None:
+    rows, labels = places()
+    expected = small(learner).fit(rows, labels)
+    given = form(rows)
+    kept = given.copy()
+    model = small(learner).fit(given, labels)
+    assert model.player_.f.points.__class__.__name__ == "SparsePoints"
+    np.testing.assert_allclose(model.online_scores_, expected.online_scores_, atol=1e-6)
+    assert model.mistakes_ == expected.mistakes_
+    assert (kept.data == given.data).all()  # X itself is not changed
+    np.testing.assert_allclose(
+        model.decision_function(form(rows[:50])), expected.decision_function(rows[:50]), atol=1e-6
+    )
+
+
+def test_metron_uses_a_feature_with_a_large_offset_in_sparse_rows() -> None:
+    rows, labels = places()
+    assert small("metron", budget=100).fit(sparse.csr_array(rows), labels).mistake_rate_ < 0.25
+
+
 # Copies and searches ----------------------------------------------------------------------------
 
 
@@ -294,13 +363,34 @@ def test_a_fit_that_is_refused_leaves_the_estimator_as_it_was(rows: Any, labels:
     assert new.fit(X, Y).mistakes_ == model.mistakes_
 
 
-def test_rows_that_are_refused_leave_the_estimator_as_it_was() -> None:
-    model = small("ahpatron").fit(X, Y)
-    scores = model.decision_function(X)
-    for rows in (X[:, :2], np.full((400, 3), np.nan)):
-        with pytest.raises(ValueError):
-            model.partial_fit(rows, Y)
-        np.testing.assert_array_equal(model.decision_function(X), scores)
+WILD = np.tile(X, (12, 1))
+WILD[-1, 1] = 1e300  # its square overflows
+
+
+@pytest.mark.parametrize(
+    ("learner", "rows", "labels", "given"),
+    [
+        ("ahpatron", X[:, :2], Y, {}),
+        ("ahpatron", np.full((400, 3), np.nan), Y, {}),
+        ("ahpatron", WILD, np.tile(Y, 12), {}),
+        ("metron", WILD, np.tile(Y, 12), {"check_input": False}),
+        ("metron", WILD[-1:], Y[-1:], {}),
+        ("ahpatron", X, Y[:399], {"check_input": False}),
+        ("ahpatron", X, Y, {"check_input": False, "sample_weight": np.zeros(400)}),
+        ("rbp", X, Y, {"sample_weight": np.full(400, 2.0)}),
+        ("ahpatron", X, Y, {"classes": ["no", "perhaps"]}),
+    ],
+)
+def test_rows_that_are_refused_leave_the_estimator_as_it_was(
+    learner: str, rows: Any, labels: Any, given: dict[str, Any]
+) -> None:
+    model = small(learner).fit(X, Y)
+    before, scores = {**vars(model)}, model.decision_function(X)
+    with pytest.raises(ValueError):
+        model.partial_fit(rows, labels, **given)
+    assert vars(model) == before
+    assert model.player_.tally.rounds == 400
+    np.testing.assert_array_equal(model.decision_function(X), scores)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -462,5 +552,34 @@ def test_a_row_that_cannot_be_computed_is_named(shuffle: bool) -> None:
         model.predict(np.vstack([*[X] * 20, wild]))
     with pytest.raises(ValueError, match="row 123 of X"):
         model.partial_fit(wild, Y)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
+
+
+@pytest.mark.parametrize("call", [60, 250])
+def test_an_interrupted_partial_fit_keeps_what_was_learned(
+    call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ctrl-C in a notebook: the estimator is that of the rows that are counted."""
+    calls: list[int] = []
+    update = Arow.update
+
+    def interrupted(self: Arow, f: Any, y: Any, margin: float) -> bool:
+        counts = update(self, f, y, margin)
+        calls.append(self.round)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return counts
+
+    rows, labels = np.tile(X, (5, 1)), np.tile(Y, 5)
+    model = small("arow").partial_fit(X[:100], Y[:100], classes=np.unique(Y))
+    expected = small("arow").partial_fit(X[:100], Y[:100], classes=np.unique(Y))
+    with monkeypatch.context() as patched:
+        patched.setattr(Arow, "update", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(rows, labels)
+    done = model.player_.tally.rounds - 100
+    assert 0 < done < len(labels)
+    expected.partial_fit(rows[:done], labels[:done])
+    np.testing.assert_array_equal(model.decision_function(X), expected.decision_function(X))
+    for one in (model, expected):
+        one.partial_fit(rows[done:], labels[done:])
+    assert model.mistakes_ == expected.mistakes_

@@ -152,6 +152,13 @@ def test_new_categories_cause_a_warning(payments: OnlineKernelClassifier) -> Non
         payments.predict(PAYMENTS.head(3).assign(country="Atlantis"))
 
 
+def test_a_cell_of_another_type_is_named_with_its_row(payments: OnlineKernelClassifier) -> None:
+    new = PAYMENTS.head(3).astype({"amount": object})
+    new.loc[2, "amount"] = "much"
+    with pytest.raises(ValueError, match=r"^row 2 of X: column 'amount' has number values.*'much'"):
+        payments.predict(new)
+
+
 def test_infinite_numbers_are_refused(payments: OnlineKernelClassifier) -> None:
     with pytest.raises(ValueError, match="'amount' has values that are not finite"):
         payments.predict(PAYMENTS.head(3).assign(amount=np.inf))

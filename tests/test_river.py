@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -234,3 +235,36 @@ def test_copies_go_on_alike_and_clones_begin_again(classes: int) -> None:
     assert same(model, pickle.loads(pickle.dumps(model)))
     assert same(model.clone(), KernelClassifier(budget=20))
     assert model.clone({"budget": 7}).budget == 7
+
+
+# Sparse rows ------------------------------------------------------------------------------------
+
+
+def places(rounds: int) -> Iterator[tuple[dict[str, float], str]]:
+    """Examples with a large offset, features that are always 0, and zeros that are given or not."""
+    rng = np.random.default_rng(5)
+    for t in range(rounds):
+        north, kind = rng.normal(), int(rng.integers(8))
+        x = {"a zero": 0.0, "latitude": 48.8566 + 2e-5 * north, f"kind {kind}": 1.0, "zero": 0.0}
+        if t % 3 == 0:
+            x[f"kind {(kind + 1) % 8}"] = 0.0
+        yield x, "north" if (north > 0) != (kind % 4 == 0) else "south"
+
+
+@pytest.mark.parametrize("learner", ["metron", "arow", "ahpatron"])
+def test_sparse_examples_are_learned_as_dense_ones(learner: str) -> None:
+    dense, sparse = (KernelClassifier(learner, sparse=sparse) for sparse in (False, True))
+    for x, y in places(300):
+        assert sparse.predict_one(x) == dense.predict_one(x)
+        assert sparse.predict_proba_one(x) == pytest.approx(dense.predict_proba_one(x), abs=1e-6)
+        dense.learn_one(x, y)
+        sparse.learn_one(x, y)
+
+
+def test_metron_uses_a_feature_with_a_large_offset_in_sparse_examples() -> None:
+    model = KernelClassifier("metron", sparse=True)
+    wrong = 0
+    for x, y in places(600):
+        wrong += model.predict_one(x) != y
+        model.learn_one(x, y)
+    assert wrong < 150

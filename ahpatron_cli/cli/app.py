@@ -198,6 +198,8 @@ def _answer(arguments: list[str]) -> int:
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # Typer has caught it
             raise ended.__context__ from None
+        if (fault := _learner_fault(ended)) is not None:
+            raise fault from None
         code = ended.code
     sys.stdout.flush()
     return code or ExitCode.OK
@@ -244,6 +246,11 @@ def _known_fault(error: Exception, arguments: list[str]) -> UserError | None:
         _abandon_stdout()
         problem = f"standard output cannot be written: {error.strerror}"
         return UserError(problem, code=ExitCode.IO_ERROR)
+    return _learner_fault(error)
+
+
+def _learner_fault(error: BaseException) -> UserError | None:
+    """The UserError for a third-party learner that raised this, even SystemExit; else None."""
     if "ahpatron_cli.core.learners" not in sys.modules:
         return None
     from ahpatron_cli.core.errors import LearnerLoadError

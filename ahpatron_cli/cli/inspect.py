@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import typer
 
@@ -102,6 +101,13 @@ def _inspect_model(path: str, format: str, learner: str | None) -> None:
     model = load_model(path, choose_learners([learner])[0] if learner else None)
     run = model.run(path)
     relevance = most_relevant([loop.f for loop in run.player.loops], 10)
-    written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
-    document = model_to_json(model.header, run.result().record, relevance, path, written)
+    written = datetime.fromtimestamp(model.written, UTC).isoformat(timespec="seconds")
+    document = model_to_json(
+        model.header,
+        run.result().record,
+        relevance,
+        path=path,
+        written=written,
+        last_reset=run.player.last_reset,
+    )
     show(format, document, print_model)

@@ -142,6 +142,7 @@ def run(
             raise usage("--checkpoint requires one pass in file order", "leave out --shuffle")
         saved = SavedRun(
             stderr.note,
+            stderr.warn,
             save=save,
             resume=resume,
             checkpoint=checkpoint,
@@ -195,7 +196,7 @@ def _warms_up(paths: "list[str]", specs: "list[LearnerSpec]", preparation: "Prep
     return (
         preparation.scale in LEARNED_SCALES
         or any(spec.auto_sigma for spec in specs)
-        or (is_table and not all(map(is_file, paths)))  # its schema
+        or (is_table and not all(is_file(path) for path in paths))  # its schema
     )
 
 

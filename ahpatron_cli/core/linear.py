@@ -15,7 +15,7 @@ from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.numerics import daxpy, ddot
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import Stateful
+from ahpatron_cli.core.state import Stateful, StateReader
 
 INVERTED = 1e-3
 """Singular values below this share of the largest are ignored, or w would grow at every fit."""
@@ -31,6 +31,11 @@ class Features(Stateful):
 
     size: int | None = None  # number of examples kept; None if the map needs none
 
+    @property
+    def length(self) -> int | None:
+        """Number of entries of z(x), with which the length of w is compared; None: unknown."""
+        return None
+
     def __call__(self, block: Points) -> Floats:
         """Feature vectors z(x), one row per example of the block."""
         raise NotImplementedError
@@ -43,6 +48,10 @@ class LinearModel(Hypothesis):
 
     def __init__(self, features: Features, w: Floats) -> None:
         self.features, self.w = features, w
+
+    def check(self, state: StateReader) -> None:
+        if self.features.length not in (None, len(self.w)):
+            raise state.refusal("w", "is not as long as the feature vectors")
 
     @property
     def size(self) -> int | None:  # type: ignore[override]  # computed
@@ -93,6 +102,10 @@ class FourierFeatures(Features):
 
     def __init__(self, count: int, rng: np.random.Generator) -> None:
         self.count, self._seed = count, int(rng.integers(2**63))
+
+    @property
+    def length(self) -> int:
+        return 2 * self.count
 
     def __call__(self, block: Points) -> Floats:
         z, length = np.empty((block.size, 2 * self.count)), 1 / math.sqrt(self.count)
@@ -202,6 +215,10 @@ class KernelFeatures(Features):
     @property
     def size(self) -> int:  # type: ignore[override]  # computed
         return self.points.size
+
+    @property
+    def length(self) -> int:
+        return int(self.Z.shape[1])
 
     def __call__(self, block: Points) -> Floats:
         K = self.kernel.between(block, self.points.widened(block.width))

@@ -35,14 +35,14 @@ class Batch:
 
     @property
     def stored(self) -> CsrRows:
-        """The rows as `CsrRows`, without zeros."""
+        """The rows as `CsrRows`."""
         return compressed(self.rows)
 
     @property
     def values(self) -> int:
-        """Number of values that are stored, or not 0 in a dense array."""
+        """Number of values that are not 0."""
         rows = self.rows
-        return len(rows.values) if isinstance(rows, CsrRows) else int(np.count_nonzero(rows))
+        return int(np.count_nonzero(rows.values if isinstance(rows, CsrRows) else rows))
 
     def labelled(self) -> int:
         """Number of examples with a label."""

@@ -74,7 +74,7 @@ def distances_between(rows: Rows, kernel: str = "gaussian") -> tuple[Floats, int
     """
     from scipy.spatial.distance import pdist
 
-    stored = compressed(rows)
+    stored = compressed(rows).without_zeros()
     used, columns = np.unique(stored.columns, return_inverse=True)
     narrow = CsrRows(stored.indptr, columns.astype(np.int32), stored.values, len(used))
     count = min(len(narrow), MOST_COMPARED, max(MOST_VALUES // max(len(used), 1), 2))

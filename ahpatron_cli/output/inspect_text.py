@@ -157,10 +157,15 @@ def model_to_json(
     model: Header,
     record: RunRecord,
     relevance: Sequence[tuple[int, float]],
+    *,
     path: str,
     written: str,
+    last_reset: int | None,
 ) -> Json:
-    """Description of a model as JSON, with the last data file and its checksum."""
+    """Description of a model as JSON, with the last data file and its checksum.
+
+    `last_reset` is the round after which the model has started from scratch.
+    """
     run = run_to_json(record)
     del run["this_file"], run["params"]
     params = plain_params({**model.kernel_params, **model.params})
@@ -184,6 +189,8 @@ def model_to_json(
         "kernel": model.kernel,
         "params": params if model.kernel else {"sigma": None, **params},
         **run,
+        "last_reset": last_reset,
+        "rounds_since_reset": None if last_reset is None else record.rounds - last_reset,
         "relevance": [
             {"feature": number, "name": names.get(number), "relevance": value}
             for number, value in relevance

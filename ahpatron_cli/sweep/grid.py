@@ -251,7 +251,13 @@ def single_setups(
     options: Mapping[str, Any], given: Collection[str], note: Callable[[str], None]
 ) -> list[LearnerSpec]:
     """The single setting of each learner of `run`; see `typed_layer`."""
-    learners = choose_learners(options["learner"] or ()) or [default_learner(options, given)]
+    learners = choose_learners(options["learner"] or ())
+    if options["resume"]:  # the model has the parameters, also those without a default
+        return [
+            LearnerSpec(learner_name(one), {}, None, {}, one if is_path(one) else None)
+            for one in learners or ["ahpatron"]
+        ]
+    learners = learners or [default_learner(options, given)]
     kernel = one_of("kernel", options["kernel"], KERNELS)
     layer = typed_layer(options, given, learners, kernel, note)
     setups = []

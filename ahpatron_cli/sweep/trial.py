@@ -133,7 +133,7 @@ def run_trial(trial: Trial) -> Outcome:
         error = str(refusal)
     except MemoryError:
         error = "not enough memory"
-    except Exception as bug:  # a bug in one trial must not end the sweep
+    except (Exception, SystemExit) as bug:  # a bug in one trial must not end the sweep
         where = traceback.extract_tb(bug.__traceback__)[-1]
         error = (
             f"bug in ahpatron {__version__}: {bug!r} at {Path(where.filename).name}:{where.lineno}"

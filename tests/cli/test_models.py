@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import random
 import re
 import time
 from datetime import datetime
@@ -266,6 +267,33 @@ def test_a_model_as_json(ahpatron: Ahpatron, rings: Path) -> None:
     written = datetime.fromisoformat(document["written"])
     assert abs(written.timestamp() - (ahpatron.folder / "m.npz").stat().st_mtime) <= 60
     assert document["written"] in ahpatron("inspect", "m.npz").out
+
+
+@pytest.mark.parametrize("learner", ["arow", "metron"])
+def test_a_saved_model_says_which_rows_it_knows(ahpatron: Ahpatron, learner: str) -> None:
+    """After a reset, those after it: a warning even with --quiet, and a line of `inspect`."""
+    rng = random.Random(4)
+    rows = [(rng.gauss(0, 1), rng.gauss(0, 1)) for _ in range(1500)]
+    turned = 1000
+    lines = [
+        f"{1 if (a + b > 0) != (t >= turned) else -1} 1:{a:.4f} 2:{b:.4f}\n"
+        for t, (a, b) in enumerate(rows)
+    ]
+    ahpatron.write("a.svm", "".join(lines))
+    ahpatron.write("steady.svm", "".join(lines[:turned]))
+    done = ahpatron.succeed("run", "a.svm", "-l", learner, "--save", "m.npz", "--quiet")
+    shown = ahpatron.json("inspect", "m.npz")
+    reset = shown["last_reset"]
+    assert turned < reset < 1500
+    assert shown["rounds_since_reset"] == 1500 - reset
+    assert f"knows only the last {1500 - reset} of 1,500 rows" in done.err
+    assert f"reset in round {reset:,}" in done.err
+    assert f"last reset            {reset:,}" in ahpatron.succeed("inspect", "m.npz").out
+    unsaved = ahpatron.succeed("run", "a.svm", "-l", learner, "--quiet")
+    assert "knows only" not in unsaved.err
+    steady = ahpatron.succeed("run", "steady.svm", "-l", learner, "--save", "m.npz", "--quiet")
+    assert steady.err == ""
+    assert ahpatron.json("inspect", "m.npz")["last_reset"] is None
 
 
 @pytest.mark.parametrize("kind", EVERY)

@@ -127,10 +127,14 @@ FAULTS = {
     ),
     "raise KeyError('at the end')": OWN + "\nraise KeyError('at the end')\n",
     "def (:": OWN + "\ndef (:\n",
+    "raise SystemExit(0)": OWN + "\nraise SystemExit(0)\n",
+    "        raise SystemExit(f.size)": OWN.replace(
+        "        if f.size", "        raise SystemExit(f.size)\n        if f.size"
+    ),
 }
 
 
-@pytest.mark.parametrize("line", FAULTS, ids=["update", "import", "syntax"])
+@pytest.mark.parametrize("line", FAULTS, ids=["update", "import", "syntax", "exit", "late exit"])
 def test_a_learner_that_raises_is_no_bug_of_ours(own: Ahpatron, rings: Path, line: str) -> None:
     path = own.write("mine/own.py", FAULTS[line])
     place = f"{path}:{1 + FAULTS[line].splitlines().index(line)}"
@@ -227,6 +231,26 @@ def test_a_saved_learner_continues(own: Ahpatron, rings: Path, content: str) -> 
     assert own.run(*checkpoint) == own.run(*checkpoint)
     own.write("mine/own.py", content + "# another\n")
     own.refusal(2, "run", *checkpoint)
+
+
+def test_a_parameter_without_a_default_is_saved_with_a_model(own: Ahpatron, rings: Path) -> None:
+    required = OWN.replace("default=1.0, over=0)", "over=0)")
+    assert required != OWN
+    own.write("mine/own.py", required)
+    learner = ("-l", LEARNER)
+    own.succeed("run", rings, *learner, "-p", "aggressiveness=0.5", "--save", "m.npz")
+    assert len(own.succeed("predict", "m.npz", rings, *learner).out.splitlines()) == 2001
+    assert own.json("inspect", "m.npz", *learner)["params"]["aggressiveness"] == 0.5
+    own.succeed("run", rings, "--resume", "m.npz", *learner)
+
+
+@pytest.mark.parametrize("name", ["round", "rng", "weight"])
+def test_a_parameter_that_the_engine_would_overwrite_is_refused(
+    own: Ahpatron, rings: Path, name: str
+) -> None:
+    own.write("mine/own.py", OWN.replace("aggressiveness: float", f"{name}: float"))
+    said = own.refusal(1, "run", rings, "-l", LEARNER)
+    assert f"must not have a parameter or attribute `{name}`" in said
 
 
 OTHER = OWN.replace("SmallestGoes", "Other").replace('"smallest-goes"', '"other"')

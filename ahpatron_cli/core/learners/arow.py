@@ -109,9 +109,9 @@ class SecondOrder(SpanExpansion):
             self._prepare()
         d, squared = self.projection()
         if squared > tolerance:
-            self.grow(d, squared)
             self.alive[self.n + self.t] = True
             self.size += 1
+            self.grow(d, squared)
             count = self.C.count
             self._P[count] = dgemv(1.0, self.K.T, d, trans=1)
             self._sP[count] = self._P[count] / squared
@@ -256,6 +256,10 @@ class SecondOrderLearner(Learner):
         self.loss, self.wrong, self.page = 1.0, 1, 0.0
         self.restarts += 1
         f.successor = self.begin(f.kernel, f.classes)
+
+    @property
+    def last_reset(self) -> int | None:
+        return self.birth or None
 
     def warnings(self, f: SecondOrder) -> list[str]:
         if not self.restarts:

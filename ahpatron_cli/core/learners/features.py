@@ -182,7 +182,7 @@ class SkeGD(GradientLearner):
     update_below = HINGE
 
     since_switch = 0  # rounds since |S| = B
-    kept = ("update_below", "since_switch")
+    kept = ("since_switch",)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -31,7 +31,7 @@ from ahpatron_cli.core.numerics import (
 )
 from ahpatron_cli.core.parameters import as_in
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, compressed
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.core.span import Symmetric
 from ahpatron_cli.core.state import State, Stateful, StateReader
 
@@ -106,7 +106,7 @@ class Metric(Stateful):
         S and all earlier examples are 0 there, so the weight had no effect before.
         """
         if isinstance(points, SparsePoints):
-            rows = compressed(points.csr)
+            rows = points.csr.without_zeros()
             self._insert(rows.columns)
             places, _ = self._find(rows.columns)  # all are there now
             new = self.weights[places] == 0.0
@@ -137,7 +137,7 @@ class Metric(Stateful):
     def add(self, points: Points) -> None:
         """Add examples, after `expect`, to the statistics."""
         if isinstance(points, SparsePoints):
-            rows = compressed(points.csr)
+            rows = points.csr.without_zeros()
             places, known = self._find(rows.columns)
             assert known.all()
             moved = rows.values - self.first[places]
@@ -454,6 +454,7 @@ class MetricExpansion(SecondOrder):
             self.points.keep(kept)  # type: ignore[union-attr]  # there is an S
             self.examples.keep(kept)  # type: ignore[union-attr]
         self.size = len(kept)
+        self.spans = self._has_room()
         self.C = Symmetric(dpotri(root, lower=1, overwrite_c=1)[0])
         self.Q = Symmetric(dpotri(L1, lower=1)[0] if self.spans else None)
         self._joined, self.drift = 0, 0.0
@@ -538,7 +539,7 @@ class Metron(SecondOrderLearner):
     next_call = 1
     metric_changes = 0
     effective_features = 0.0
-    kept = (*SecondOrderLearner.kept, "next_call", "metric_changes", "effective_features")
+    kept = (*SecondOrderLearner.kept, "metric_changes", "effective_features")
     reports = ("restarts", "metric_changes", "effective_features")
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> MetricExpansion:

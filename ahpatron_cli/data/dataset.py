@@ -356,7 +356,8 @@ class Dataset:
     def facts(self) -> DataSummary:
         """Rows, features, labels and hash; for a stream, call this after all batches were read."""
         known, traits = self._map(), self.traits
-        labels = known.finish(self.preparation.limit)
+        positive_named = traits.schema is not None and traits.schema.positive is not None
+        labels = known.finish(self.preparation.limit, positive_named=positive_named)
         encoding = describe(labels)
         if traits.schema and len(labels) > 2:
             encoding = (

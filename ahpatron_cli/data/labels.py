@@ -169,13 +169,16 @@ class LabelMap:
         pairs = self._pairs()
         return pairs[0] if len(pairs) == 1 else UNDECIDED
 
-    def finish(self, limit: int | None = None) -> Labels:
+    def finish(self, limit: int | None = None, *, positive_named: bool = False) -> Labels:
         """Labels in the order of their codes; a UserError if there is only one class or none.
 
-        `limit` is the value of --limit, for the hint.
+        `limit` is the value of --limit, for the hint. One class is enough if --positive names it:
+        `positive_named` means that it did, of the labels of a table, and that +1 is its code.
         """
-        enough = len(self._seen) >= 2 if self._positive is None else self._positive in self._seen
-        if enough or self._origin == "model" or watch.ended_by:
+        positive = 1.0 if positive_named else self._positive
+        has_positive = positive is not None and positive in self._seen
+        has_both = self._positive is None and len(self._seen) >= 2
+        if has_positive or has_both or self._origin == "model" or watch.ended_by:
             return self.labels()
         problem, hint = "no row has a label", "to predict only, use `ahpatron predict MODEL DATA`"
         if self._positive is not None:

@@ -74,10 +74,10 @@ ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
 
 
-_LIBSVM_ROW = re.compile(r"(\S+\s+)?(qid:\S+\s+)?[0-9]+:[-+.0-9eE]+(\s+[0-9]+:[-+.0-9eE]+)*")
-"""A row of LIBSVM text: a label, which may be missing, and features."""
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(\{)\s*[\"}]|(\[)\s*[\[{])")
 """Start of JSON lines, or of a JSON list."""
+_LIBSVM_ROW = re.compile(r"(\S+\s+)?(qid:\S+\s+)?[0-9]+:[-+.0-9eE]+(\s+[0-9]+:[-+.0-9eE]+)*")
+"""A row of LIBSVM text: a label, which may be missing, and features."""
 
 
 Kind: TypeAlias = Literal["number", "date", "category", "missing"]

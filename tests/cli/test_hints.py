@@ -70,6 +70,18 @@ def test_no_command_names_standard_input_as_a_file(ahpatron: Ahpatron) -> None:
         )
 
 
+def test_a_file_with_one_label_is_run_as_the_hint_says(ahpatron: Ahpatron) -> None:
+    for name, content, words in (
+        ("one.svm", "-1 1:1\n-1 1:2\n", []),
+        ("one.csv", "a,y\n1,7\n2,7\n", ["--label", "y"]),
+    ):
+        ahpatron.write(name, content)
+        option, label = command_in(ahpatron.refusal(65, "run", name, *words)).split()
+        for way in ([], ["--shuffle"]):
+            found = ahpatron.run(name, *words, option, label, *way)
+            assert found["rounds"] == 2
+
+
 def test_a_spreadsheet_is_called_one(ahpatron: Ahpatron) -> None:
     for name in ("book.xlsx", "book.ods"):
         ahpatron.write(name, b"PK\x03\x04" + bytes(600))

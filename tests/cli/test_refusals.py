@@ -209,6 +209,7 @@ OTHERS = [
         for code, words in (
             (66, "run LONG.svm"),
             (66, "run LONG.svm --certify"),
+            (66, "run LONG.csv --label y --warm-up 10"),
             (66, "inspect LONG.svm"),
             (66, "predict m.npz LONG.svm"),
             (66, "predict LONG.npz data.svm"),

@@ -78,6 +78,7 @@ ORTHOGONAL = 1e-250  # k·C·k up to this is underflow: x is orthogonal to S
 # coefficients.
 FLUSHED = 1e-150
 HUGE = 2.0**1020  # limit of ‖x‖²/2, so that the sum of two is finite
+FAR = 2.0**480  # limit of coordinates in metron's metric: sums of squares stay below HUGE
 LOWEST = -745.2  # exp(x) underflows to 0 below this, and takes 10 to 80 times as long
 
 

@@ -62,6 +62,26 @@ class CsrRows:
         out[self.owners, self.columns] = self.values
         return out
 
+    def storing(self, columns: NDArray[np.int32]) -> CsrRows:
+        """The same rows, in which these increasing columns are stored even where they are 0."""
+        if not len(columns):
+            return self
+        places = columns.searchsorted(self.columns)
+        stored = np.append(columns, -1)[places] == self.columns
+        if np.count_nonzero(stored) == len(self) * len(columns):
+            return self
+        owners = self.owners
+        lacking = np.ones((len(self), len(columns)), dtype=bool)
+        lacking[owners[stored], places[stored]] = False
+        more_owners, numbers = lacking.nonzero()
+        owners = np.concatenate((owners, more_owners))
+        all_columns = np.concatenate((self.columns, columns[numbers]))
+        values = np.concatenate((self.values, np.zeros(len(numbers))))
+        order = np.lexsort((all_columns, owners))
+        indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(self)))))
+        width = max(self.width, columns.item(-1) + 1)
+        return CsrRows(indptr, all_columns[order], values[order], width)
+
     def is_legal(self) -> bool:
         """Whether columns increase and all indices are in range, as products require."""
         indptr, columns = self.indptr, self.columns
@@ -116,11 +136,15 @@ def rows_of(rows: Rows, part: slice) -> Rows:
 
 def compressed(rows: Rows) -> CsrRows:
     """The rows as `CsrRows`, without zeros."""
-    if isinstance(rows, CsrRows):
+    if not isinstance(rows, CsrRows):
+        owners, columns = np.nonzero(rows)
+        indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(rows)))))
+        return CsrRows(indptr, columns.astype(np.int32), rows[owners, columns], rows.shape[1])
+    if rows.values.all():
         return rows
-    owners, columns = np.nonzero(rows)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(rows)))))
-    return CsrRows(indptr, columns.astype(np.int32), rows[owners, columns], rows.shape[1])
+    filled = rows.values != 0.0
+    indptr = np.concatenate(([0], np.cumsum(filled)))[rows.indptr]
+    return CsrRows(indptr, rows.columns[filled], rows.values[filled], rows.width)
 
 
 def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:

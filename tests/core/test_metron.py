@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import Arow, Gaussian, Metron, NumericalError, Player
-from ahpatron_cli.core.learners.arow import SecondOrder
 from ahpatron_cli.core.learners.metron import MetricExpansion
 from ahpatron_cli.core.rows import rows_of
+from ahpatron_cli.core.second_order import SecondOrder
 from reference import kernels as formulas
 from reference.second_order import arow, metron
 from reference.trace import Trace
@@ -139,9 +139,9 @@ def test_a_covariance_that_lost_its_digits_is_repaired() -> None:
     player.feed(stream.X, stream.y)
     f = player.f
     assert isinstance(f, SecondOrder)
-    f.C.settle()
-    f.C.A[0, 0] = -1.0  # as if rounding had done it
-    f.repair()
-    assert np.linalg.eigvalsh(full(f.C)).min() > 0
+    f.head.C.settle()
+    f.head.C.A[0, 0] = -1.0  # as if rounding had done it
+    f.head.repair()
+    assert np.linalg.eigvalsh(full(f.head.C)).min() > 0
     scores = player.feed(stream.X, stream.y)
     assert np.isfinite(scores).all()

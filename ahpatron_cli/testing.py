@@ -18,7 +18,7 @@ import numpy as np
 from ahpatron_cli.core import Gaussian, Kernel, Learner, Player
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.parameters import Value
-from ahpatron_cli.core.rows import Floats, compressed
+from ahpatron_cli.core.rows import CsrRows, Floats, compressed
 
 Row: TypeAlias = list[float]
 Reference: TypeAlias = Callable[..., Any]
@@ -135,11 +135,17 @@ def pieces_are_one_stream(learner: Learner, stream: Stream, kernel: Kernel) -> N
 
 
 def sparse_is_dense(learner: Learner, stream: Stream, kernel: Kernel) -> None:
-    """Check that sparse rows give the same results as dense rows."""
+    """Check that sparse rows give the same results as dense rows.
+
+    Also with zeros that are stored, columns that are always 0, and a column with a large offset.
+    """
     X = np.where(np.abs(stream.X) < 0.5, 0.0, stream.X)
-    dense = _run(learner, Stream(X, stream.y), kernel)[1]
-    sparse = _run(learner, Stream(compressed(X), stream.y), kernel)
-    _agree("runs on sparse rows as on dense ones", *sparse, dense)
+    for rows in (X, _with_offset_and_gaps(X)):
+        dense = _run(learner, Stream(rows, stream.y), kernel)[1]
+        sparse = _run(learner, Stream(compressed(rows), stream.y), kernel)
+        _agree("runs on sparse rows as on dense ones", *sparse, dense)
+        stored = _run(learner, Stream(_storing_zeros(rows), stream.y), kernel)
+        _agree("runs on sparse rows with stored zeros as on dense ones", *stored, dense)
 
 
 def tracked_norm_is_the_norm(learner: Learner, stream: Stream, kernel: Kernel) -> None:
@@ -174,6 +180,21 @@ def _streams() -> Iterator[Stream]:
         wave = np.sin(2 * X[:, 0]) + 0.5 * X.sum(axis=1) + noise * rng.normal(size=rounds)
         flipped = rng.random(rounds) < noise
         yield Stream(X, np.where((wave >= 0) != flipped, 1.0, -1.0))
+
+
+def _with_offset_and_gaps(X: Floats) -> Floats:
+    """These rows with a column of zeros before each column, and a column of large offset."""
+    spaced = np.zeros((len(X), 2 * X.shape[1] + 1))
+    spaced[:, 1::2] = X
+    spaced[:, -1] = 48.8566 + 2e-5 * np.sin(X[:, 0] + np.arange(len(X)))
+    return spaced
+
+
+def _storing_zeros(X: Floats) -> CsrRows:
+    """These rows as sparse rows that store every value, also 0."""
+    rounds, width = X.shape
+    columns = np.tile(np.arange(width, dtype=np.int32), rounds)
+    return CsrRows(np.arange(rounds + 1) * width, columns, X.ravel(), width)
 
 
 def _run(learner: Learner, stream: Stream, kernel: Kernel, **options: Any) -> tuple[Player, Floats]:

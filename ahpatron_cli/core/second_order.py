@@ -125,8 +125,8 @@ class Head(Stateful):
         f, C = self.f, self.C
         C.open(f.room, 2 * f.m)
         self._products = Products(C, f.K)
-        if f.m > 1:  # a single row computes them on demand
-            self.fetch(self.likely())
+        self._likely = self.likely() if f.m > 1 else np.empty(0, dtype=np.int64)
+        self._products.fetch(self._likely)  # the others are computed on demand
         self._P, self._sP = np.empty((2, len(C.V), f.m))  # p_e and s_e·p_e
         self._P[: C.count] = C.V[: C.count] @ f.K[:, : f.room].T
         self._sP[: C.count] = self._P[: C.count] * C.s[: C.count, None]
@@ -140,10 +140,6 @@ class Head(Stateful):
             two = np.partition(self.g, -2, axis=1)
             near = (two[:, -1] - two[:, -2]) / 2
         return (near < LIKELY).nonzero()[0]
-
-    def fetch(self, rounds: Integers) -> None:
-        """Compute the products of these rounds at once."""
-        self._products.fetch(rounds)
 
     def move(self, t: int) -> Floats:
         """K·A·k of round t."""
@@ -353,15 +349,13 @@ class ForgettingHead(Head):
         """`C ← q·C + (1-q)·Q`, in an open block."""
         if not self._ready:
             self.prepare()
+        if self._remembered == 1.0:  # from now on, the products of Q are needed, too
+            self.f.prior.fetch(self._likely[self._likely > self.f.t])
         count = self.C.count
-        updates = self.C.s[:count] < 0.0
-        self.C.s[:count][updates] *= q
-        self._sP[:count][updates] *= q
+        factors = np.where(self.C.s[:count] < 0.0, q, 1.0)
+        self.C.s[:count] *= factors
+        self._sP[:count] *= factors[:, None]
         self._remembered *= q
-
-    def fetch(self, rounds: Integers) -> None:
-        super().fetch(rounds)
-        self.f.prior.fetch(rounds)
 
     def move(self, t: int) -> Floats:
         own = super().move(t)

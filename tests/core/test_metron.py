@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import Arow, Gaussian, Metron, NumericalError, Player
+from ahpatron_cli.core import Arow, Gaussian, Metron, Player
 from ahpatron_cli.core.learners.metron import MetricExpansion
 from ahpatron_cli.core.rows import rows_of
 from ahpatron_cli.core.second_order import SecondOrder
@@ -98,14 +99,105 @@ def test_relevant_features_are_found() -> None:
     assert statistics["effective_features"] == pytest.approx(np.exp(entropy))
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_row_that_overflows_in_the_metric_is_named(sparse: bool) -> None:
-    rows = np.ones((50, 1))
-    rows[:2], rows[30] = [[0.0], [1e-150]], 1e10
-    player = Player(Metron(budget=10))
-    with pytest.raises(NumericalError) as caught:
-        player.feed(compress(rows) if sparse else rows, np.ones(50))
-    assert caught.value.row == 30
+# Dense and sparse rows, offsets, stored zeros, units ----------------------------------------------
+
+NEVER = np.zeros((600, 1))
+CATEGORIES = np.eye(20)[RNG.integers(20, size=600)] * np.geomspace(1e-3, 1e3, 20)
+
+
+def storing_zeros(X: np.ndarray) -> CsrRows:
+    """Sparse rows that store every value, also 0."""
+    columns = np.tile(np.arange(X.shape[1], dtype=np.int32), len(X))
+    return CsrRows(np.arange(len(X) + 1) * X.shape[1], columns, X.ravel(), X.shape[1])
+
+
+def with_gaps(rows: CsrRows) -> CsrRows:
+    """The same rows, in columns that are not consecutive."""
+    return replace(rows, columns=3 * rows.columns + 2, width=3 * rows.width + 2)
+
+
+def run(rows: np.ndarray | CsrRows, labels: np.ndarray = LABELS) -> tuple[np.ndarray, Metric]:
+    """Scores of a pass of metron, and its metric."""
+    player = Player(Metron(budget=50))
+    scores = player.feed(rows, labels)
+    return scores, expansion(player).metric
+
+
+@pytest.mark.parametrize("change", [lambda rows: rows, with_gaps], ids=["consecutive", "gaps"])
+def test_stored_zeros_are_zeros(change: Callable[[CsrRows], CsrRows]) -> None:
+    never_last = np.column_stack((LATE[:, :3], NEVER, LATE[:, 3:], NEVER))
+    expected, metric = run(never_last)
+    scores, sparse = run(change(storing_zeros(never_last)))
+    np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-9)
+    relevance = metric.relevance[metric.count > 0]
+    np.testing.assert_allclose(sparse.relevance, relevance, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("offset", "spread"),
+    [(48.8566, 2e-5), (-1.7e9, 1.0), (1.7e18, 1e9), (2.0**-530, 2.0**-545), (1e150, 1e147)],
+)
+def test_an_offset_is_the_same_in_sparse_and_dense_rows(offset: float, spread: float) -> None:
+    column = offset + spread * RNG.normal(size=600)
+    labels = np.where((column > offset) != (CATEGORIES[:, 3] > 0), 1.0, -1.0)
+    rows = np.column_stack((CATEGORIES, column))
+    expected, metric = run(rows, labels)
+    scores, sparse = run(compress(rows), labels)
+    np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(sparse.weights, metric.weights, rtol=1e-9)
+    assert np.count_nonzero(np.sign(expected[300:]) != labels[300:]) < 30
+    twin = metron(rows[:150].tolist(), labels[:150].astype(int).tolist(), budget=50).scores
+    np.testing.assert_allclose(expected[:150], twin, rtol=1e-6, atol=1e-7)
+
+
+def test_rows_that_lack_a_column_with_an_offset_are_as_far_away_as_dense_ones() -> None:
+    column = 48.8566 + 2e-5 * RNG.normal(size=600)
+    column[5::37] = 0.0
+    column[520:] = 0.0  # after the last change of the metric, too
+    rows = np.column_stack((ROWS[:, :2], column, CATEGORIES))
+    expected, _ = run(rows)
+    for sparse in (compress(rows), storing_zeros(rows), with_gaps(compress(rows))):
+        np.testing.assert_allclose(run(sparse)[0], expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [np.asarray, compress], ids=["dense", "sparse"])
+def test_a_feature_varies_unless_it_is_constant_up_to_rounding(
+    make: Callable[[np.ndarray], np.ndarray | CsrRows],
+) -> None:
+    rounded = np.where(np.arange(600) % 2, 0.1 + 0.2, 0.3)
+    once = np.where(np.arange(600) == 100, 0.0, 1e-9)
+    clock = 1.7e9 + np.arange(600) // 2 * 0.01
+    constant = np.full(600, -4.0)
+    rows = np.column_stack((ROWS[:, 0], rounded, once, clock, constant))
+    _, metric = run(make(rows))
+    assert (metric.relevance > 0).tolist() == [True, False, True, True, False]
+
+
+@pytest.mark.parametrize("make", [np.asarray, compress], ids=["dense", "sparse"])
+def test_a_first_value_far_below_the_later_ones_stops_nothing(
+    make: Callable[[np.ndarray], np.ndarray | CsrRows],
+) -> None:
+    """As in a column of p-values, from the first row on or from a later one."""
+    rows = np.column_stack((ROWS[:, :2], RNG.random((600, 2))))
+    rows[0, 2] = 1e-200
+    rows[:70, 3] = 0.0
+    rows[70, 3] = 3e-300
+    labels = np.where(rows[:, 2] > 0.5, 1.0, -1.0)
+    twin = metron(rows[:150].tolist(), labels[:150].astype(int).tolist(), budget=50).scores
+    scores, metric = run(make(rows), labels)
+    np.testing.assert_allclose(scores[:150], twin, rtol=1e-6, atol=1e-7)
+    assert np.argmax(metric.relevance) == 2
+    assert np.count_nonzero(np.sign(scores[300:]) != labels[300:]) < 30
+
+
+@pytest.mark.parametrize("exponent", [-900, -540, 480])
+@pytest.mark.parametrize("make", [np.asarray, compress], ids=["dense", "sparse"])
+def test_a_column_times_a_power_of_two_gives_the_same_scores(
+    make: Callable[[np.ndarray], np.ndarray | CsrRows], exponent: int
+) -> None:
+    rows = LATE.copy()
+    rows[:, :4] *= 2.0**exponent
+    np.testing.assert_array_equal(run(make(rows), FLIPPED)[0], run(make(LATE), FLIPPED)[0])
 
 
 # arow, too ---------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from reference.kernels import Row
 from reference.trace import Stream, Trace, reference
 
 SCALES = (0.8, 3.0), (0.2, 0.7)
+FAR = 2.0**480
 
 
 class Arow:
@@ -130,8 +132,13 @@ class Metron(Arow):
         return sum(w * (1 + D / c) * math.exp(-D / c) for w, c in SCALES)
 
     def distance(self, u: Row, v: Row) -> float:
-        gap = self.P * (np.asarray(u) - v)
-        return math.sqrt((gap * gap).sum())
+        return float(np.linalg.norm(self.gaps(np.asarray(u), np.asarray(v))))
+
+    def gaps(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """P(u - v), in which coordinates beyond FAR are as if they were at FAR."""
+        far = np.maximum(np.abs(self.P * u), np.abs(self.P * v)) > FAR
+        clipped = np.clip(self.P * u, -FAR, FAR) - np.clip(self.P * v, -FAR, FAR)
+        return np.where(far, clipped, self.P * (u - v))
 
     def run(self, weights: Sequence[float] | None = None) -> None:
         for t, (row, y) in enumerate(self.f.stream):
@@ -185,17 +192,26 @@ class Metron(Arow):
         self.f.points = [self.f.points[i] for i in stays]
         return K0, K1, stays
 
+    def spread(self, j: int) -> tuple[float, bool]:
+        """The spread of feature j, and whether it varies."""
+        values = [float(row[j]) for row in self.rows if row[j] != 0]
+        if not values:
+            return 1.0, False  # the weight of a feature that is 0 has no effect
+        _, exponent = math.frexp(max(map(abs, values)))
+        scaled = [math.ldexp(value, -exponent) for value in values]  # exact: squares are finite
+        share = len(values) / self.t
+        mean = statistics.mean(scaled)
+        square = statistics.pvariance(scaled) + (1 - share) * mean**2
+        if math.sqrt(square) <= 1e-12 * abs(mean):  # constant up to rounding
+            return abs(values[0]), False
+        return math.ldexp(math.sqrt(square), exponent), True
+
     def weights(self) -> np.ndarray:
         X, S, t = np.array(self.rows), self.f.points, self.t
-        Z = X - X[0]  # a variance does not depend on it, its digits do
-        v = (Z**2).mean(axis=0) - Z.mean(axis=0) ** 2
-        v[v <= 1e-12 * (Z**2).mean(axis=0)] = 0.0
-        on = v > 0
+        found = [self.spread(j) for j in range(self.width)]
+        spread = np.array([value for value, _ in found])
+        on = np.array([varies for _, varies in found])
         d = max(int(on.sum()), 1)
-        s2 = v * t / np.maximum((X != 0).sum(axis=0), 1)
-        for j in range(self.width):
-            if not on[j]:
-                s2[j] = X[0, j] ** 2 or 1.0  # the weight of a feature that is 0 has no effect
         R, off = np.full(self.width, 1 / d), 1 / d
         if len(S) >= 10:
             a = np.array(self.f.columns).T
@@ -206,14 +222,17 @@ class Metron(Arow):
                 slopes = self.gram() / 1.5**2
             for i, s in enumerate(S):
                 for j, other in enumerate(S):
-                    gradients[i] += np.outer(a[j] * slopes[i, j], self.P**2 * (other - s))
-            g = (gradients**2).sum(axis=1).mean(axis=0) * s2
-            if g[on].sum() > 0:
+                    gradients[i] += np.outer(a[j] * slopes[i, j], self.gaps(other, s))
+            with np.errstate(over="ignore", invalid="ignore"):
+                g = (gradients**2).sum(axis=1).mean(axis=0) * (self.P * spread) ** 2
+            g[~on] = 0.0
+            if 0 < g.sum() < math.inf:
                 much = math.sqrt(max(self.f.classes - 1, 1)) * t
                 lam = max(0.1, 60 * d / (60 * d + much))
-                R, off = (1 - lam) * g / g[on].sum() + lam / d, lam / d
-        P: np.ndarray = np.sqrt(R / s2)
-        norm = math.sqrt((v * P**2).sum()) or 1.0
+                R, off = (1 - lam) * g / g.sum() + lam / d, lam / d
+        P: np.ndarray = np.sqrt(R) / spread
+        share = (X != 0).mean(axis=0)
+        norm = math.sqrt((R * share)[on].sum()) or 1.0  # the variance of feature j is share·spread²
         self.fresh = math.sqrt(off) / norm
         return P / norm
 

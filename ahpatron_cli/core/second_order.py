@@ -252,6 +252,9 @@ class SecondOrder(SpanExpansion):
     Q is kept while |S| < B.
     """
 
+    prior: Products
+    """Products of Q in the open block, for heads that forget."""
+
     kept: ClassVar[Any] = {
         **{name: form for name, form in SpanExpansion.kept.items() if name != "a"},
         "head": Head,
@@ -362,7 +365,7 @@ class ForgettingHead(Head):
         c = self._remembered
         if c == 1.0:
             return own
-        moved = self.f.prior.move(t) * (1.0 - c)
+        moved: Floats = self.f.prior.move(t) * (1.0 - c)
         moved += c * own
         return moved
 
@@ -402,4 +405,3 @@ class ForgettingHead(Head):
                 self.C.A *= c
                 self.C.A += (1.0 - c) * self.f.Q.A
         super().close(support)
-

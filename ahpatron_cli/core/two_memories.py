@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ahpatron_cli.core.learners.arow import page_statistic
-from ahpatron_cli.core.learners.metron import MetricExpansion, Metron
-from ahpatron_cli.core.numerics import CANCELLED, HINGE, cancelled, ddot
+from ahpatron_cli.core.metric import MetricExpansion
+from ahpatron_cli.core.numerics import CANCELLED, cancelled, ddot
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.second_order import ForgettingHead, Head, Products
@@ -213,8 +211,14 @@ class TwoMemories(MetricExpansion):
 
     # A round ------------------------------------------------------------------------------------
 
-    def judge(self, y: Any) -> list[Judgement]:
-        """What each head makes of its own value, given the label."""
+    def judge(self, y: Any) -> tuple[Judgement, Judgement]:
+        """What each head makes of its own value, given the label; both count the round."""
+        steady, tracker = self._judgements(y)
+        self.head.experience(steady)
+        self.tracker.experience(tracker)
+        return steady, tracker
+
+    def _judgements(self, y: Any) -> list[Judgement]:
         if not self.classes:
             return [_judged(head.value, y) for head in self.heads]
         values = np.stack([head.value for head in self.heads])
@@ -239,11 +243,10 @@ class TwoMemories(MetricExpansion):
         d = self.Q.times(self.k, self.prior.image(self.t))
         return d, self.diagonal[self.t] - float(ddot(self.k, d))
 
-    def reset_steady(self, rounds: int) -> None:
-        """After the current round: drop examples until at most B/2 are left; reset the steady head.
+    def reset_steady(self) -> None:
+        """After the current round: reset the steady head; at most B/2 examples stay in S.
 
-        The examples stay whose removal would change the tracker the most. `rounds` is the number of
-        rounds in which the metric has counted.
+        Those stay whose removal would change the tracker the most.
         """
         self.count(self.t + 1)
         self._close()
@@ -301,64 +304,3 @@ def _exact(K: Floats, values: Floats, a: Floats) -> Floats:
     if np.abs(values).min(initial=math.inf) > CANCELLED * np.abs(a).sum():
         return values
     return np.where(np.abs(values) <= CANCELLED * (np.abs(K) @ np.abs(a)), 0.0, values)
-
-
-FORGET = (1.0 - 1.0 / 500.0) ** 16
-
-
-@dataclass
-class TwoMemoriesMetron(Metron):
-    """Development name."""
-
-    name = "metron2"
-    next_call = 2
-    gap = 2
-    update_below = math.inf
-    kept = ("page", "wrong", "seen", "restarts", "next_call", "gap", "metric_changes", "effective_features", "restarted")
-    seen = 1
-    restarted = 0
-
-    def check(self, state: StateReader) -> None:
-        pass
-
-    def begin(self, kernel: Any, classes: tuple[int, ...] = ()) -> TwoMemories:
-        return TwoMemories(self.budget, classes)
-
-    def update(self, f: Any, y: Any, margin: float) -> bool:
-        judged = f.judge(y)
-        for head, own in zip(f.heads, judged, strict=True):
-            head.experience(own)
-        alarm = self.alarmed(judged[0].mistake)
-        lowest = min(own.margin for own in judged)
-        if f.size < self.budget and lowest < 1.0 - f.size / self.budget:
-            f.enter(self.tolerance)
-        updated = False
-        for head, own in zip(f.heads, judged, strict=True):
-            if own.margin < HINGE and not (alarm and head is f.head):
-                r = max(self.floor, self.noise * head.mean_loss**2)
-                updated |= head.learn(own.step, r / self.weight)
-        rounds = self.round + 1
-        if alarm:
-            f.reset_steady(rounds)
-            self.restarts += 1
-            self.gap = 256
-            self.next_call = rounds + 256
-        if rounds % 16 == 0:
-            f.forget(FORGET)
-        if rounds == self.next_call:
-            self.next_call = rounds + self.gap
-            self.gap *= 2
-            if f.size:
-                f.change(rounds, self.tolerance)
-                self.metric_changes += 1
-                self.effective_features = f.metric.effective
-        return updated
-
-    def alarmed(self, mistake: bool) -> bool:
-        self.seen += 1
-        self.page = page_statistic(self.page, 1 - mistake, self.wrong / self.seen if mistake else None)
-        self.wrong += mistake
-        if mistake and self.page > self.alarm:
-            self.page, self.wrong, self.seen = 0.0, 1, 1
-            return True
-        return False

@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import Arow, Gaussian, Metron, Player
-from ahpatron_cli.core.learners.metron import MetricExpansion
+from ahpatron_cli.core import Arow, CsrRows, Gaussian, Metron, Player
+from ahpatron_cli.core.metric import Metric, MetricExpansion
 from ahpatron_cli.core.rows import rows_of
 from ahpatron_cli.core.second_order import SecondOrder
 from reference import kernels as formulas
-from reference.second_order import arow, metron
+from reference.second_order import arow
 from reference.trace import Trace
+from reference.two_memories import metron
 from support.streams import compress, full, make_stream
 
 RNG = np.random.default_rng(4)

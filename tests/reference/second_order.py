@@ -250,18 +250,3 @@ def transferred(
     h = T.T @ V @ np.diag(1 / w) @ V.T @ L0.T @ a
     I1, J = np.linalg.inv(L1), np.linalg.inv(M)
     return I1.T @ J @ h, I1.T @ J @ I1
-
-
-def metron(
-    X: Sequence[Row],
-    Y: Sequence[int],
-    kernel: Any = None,
-    *,
-    classes: int = 0,
-    weights: Sequence[float] | None = None,
-    **params: Any,
-) -> Trace:
-    """`kernel` has no effect."""
-    learner = Metron(list(zip(X, Y, strict=True)), classes, **params)
-    learner.run(weights)
-    return learner.f

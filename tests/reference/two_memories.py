@@ -211,16 +211,18 @@ class TwoMemories(Metron):
             head.a, head.C = transferred(K0, K1, stays, head.a, head.C)
 
 
-def two_memories(
+def metron(
     X: Sequence[Row],
     Y: Sequence[int],
     kernel: Any = None,
     *,
     classes: int = 0,
     weights: Sequence[float] | None = None,
+    tracker: str = "on",
     **params: Any,
 ) -> Trace:
     """`kernel` has no effect."""
-    learner = TwoMemories(list(zip(X, Y, strict=True)), classes, **params)
+    rule = TwoMemories if tracker == "on" else Metron
+    learner = rule(list(zip(X, Y, strict=True)), classes, **params)
     learner.run(weights)
     return learner.f

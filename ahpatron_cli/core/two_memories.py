@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,45 +14,67 @@ from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.second_order import ForgettingHead, Head, Products
 from ahpatron_cli.core.span import Symmetric
 from ahpatron_cli.core.state import StateReader
-from ahpatron_cli.core.tally import class_margins, mistaken
+from ahpatron_cli.core.tally import class_margins
 
 CLIP = 1.5
 """Values of the heads are clipped to this before they are mixed."""
 RATE = 0.5
 HANDICAP = 2.0
 """The weight of the tracker is 1/(1 + exp(RATE·(its mistakes + HANDICAP - the other's)))."""
-MEMORY = 200
-"""Number of rounds over which mistakes are discounted."""
-
-
-class Judgement(NamedTuple):
-    """What a head makes of its own value at the current example, given the label."""
-
-    margin: float
-    step: Any
-    """Hinge loss times ±1; with k classes an array of shape (k,)."""
-    mistake: bool
-    loss: float
-    """Squared hinge loss, the mean over the classes."""
+DISCOUNT = 1.0 - 1.0 / 200.0
+"""Factor of earlier mistakes in each round."""
 
 
 class Experience:
-    """Mixin of the two heads: losses and mistakes of the head itself."""
+    """Mixin of the two heads: what the head makes of its own values.
+
+    Attributes
+    ----------
+    value : float or array of shape (k,)
+        Value at the current example, before its label is known.
+    margin : float
+        Margin of this value; with k classes half of `f_y - max_{c≠y} f_c`.
+    step : float or array of shape (k,)
+        Hinge loss times ±1; valid if the margin is below 1.
+    mistake : bool
+        Whether the prediction of this head is wrong.
+    loss, rounds : float, int
+        Sum of squared hinge losses and number of rounds, with one round of loss 1 at first.
+    mistakes : float
+        Discounted number of mistakes, M_i.
+    """
 
     experienced: ClassVar[Any] = {"loss": float, "rounds": int, "mistakes": float}
     loss = 1.0
-    """Sum of losses, with one round of loss 1 before the first."""
     rounds = 1
     mistakes = 0.0
-    """Discounted number of mistakes M_i."""
-    value: Any = 0.0
-    """Value at the current example."""
+    value: Any
+    margin: float
+    step: Any
+    mistake: bool
 
-    def experience(self, judged: Judgement) -> None:
-        """Count a round."""
-        self.loss += judged.loss
+    def judge(self, y: float) -> None:
+        """Compare the value with the label y = ±1."""
+        margin = y * self.value
+        self.margin = margin
         self.rounds += 1
-        self.mistakes = (1.0 - 1.0 / MEMORY) * self.mistakes + judged.mistake
+        self.mistakes *= DISCOUNT
+        self.mistake = False
+        if margin < 1.0:
+            step = y - self.value  # (1 - margin)·y
+            self.step = step
+            self.loss += step * step
+            self.mistake = margin < 0.0 or (margin == 0.0 and y < 0.0)
+            self.mistakes += self.mistake
+
+    def judge_classes(self, margin: float, step: Floats, mistake: bool) -> None:
+        """Take over what a comparison with the label of k classes gave."""
+        self.margin = margin
+        self.step = step
+        self.mistake = mistake
+        self.rounds += 1
+        self.loss += float(np.square(step).mean())
+        self.mistakes = DISCOUNT * self.mistakes + mistake
 
     @property
     def mean_loss(self) -> float:
@@ -158,15 +180,20 @@ class TwoMemories(MetricExpansion):
 
     def mixed_value(self, t: int) -> float:
         """F of round t; exactly 0 if the heads cancel up to rounding."""
-        for head in self.heads:
-            value = head.g.item(t)
-            if -head.rounding <= value <= head.rounding:
-                value = head.exact_value(t)
-            head.value = value
+        steady, tracker = self.head, self.tracker
+        first = steady.g.item(t)
+        if -steady.rounding <= first <= steady.rounding:
+            first = steady.exact_value(t)
+        second = tracker.g.item(t)
+        if -tracker.rounding <= second <= tracker.rounding:
+            second = tracker.exact_value(t)
+        steady.value = first
+        tracker.value = second
         w = self.tracker_weight
-        first = (1.0 - w) * min(max(self.head.value, -CLIP), CLIP)
-        second = w * min(max(self.tracker.value, -CLIP), CLIP)
-        return 0.0 if cancelled(first + second, abs(first) + abs(second)) else first + second
+        first = (1.0 - w) * min(max(first, -CLIP), CLIP)
+        second = w * min(max(second, -CLIP), CLIP)
+        mixed = first + second
+        return 0.0 if first * second < 0.0 and cancelled(mixed, abs(first)) else mixed
 
     def class_values(self, start: int, stop: int) -> Floats:
         """F of each class in round `start`; the weight of the tracker changes with every round."""
@@ -211,33 +238,20 @@ class TwoMemories(MetricExpansion):
 
     # A round ------------------------------------------------------------------------------------
 
-    def judge(self, y: Any) -> tuple[Judgement, Judgement]:
-        """What each head makes of its own value, given the label; both count the round."""
-        steady, tracker = self._judgements(y)
-        self.head.experience(steady)
-        self.tracker.experience(tracker)
-        return steady, tracker
-
-    def _judgements(self, y: Any) -> list[Judgement]:
+    def judge(self, y: Any) -> None:
+        """Let each head compare its own value with the label."""
         if not self.classes:
-            return [_judged(head.value, y) for head in self.heads]
-        values = np.stack([head.value for head in self.heads])
+            self.head.judge(y)
+            self.tracker.judge(y)
+            return
+        values = np.stack((self.head.value, self.tracker.value))
         true = int(y.argmax())
         signs = np.where(y > 0, 1.0, -1.0)
         steps = signs * np.maximum(1.0 - signs * values, 0.0)
         margins, rivals = class_margins(values, np.array([true, true]))
-        losses = np.square(steps).mean(axis=1)
-        return [
-            Judgement(
-                margin=margin / 2.0,
-                step=step,
-                mistake=margin < 0 or (margin == 0 and rival < true),
-                loss=loss,
-            )
-            for margin, rival, step, loss in zip(
-                margins.tolist(), rivals.tolist(), steps, losses.tolist(), strict=True
-            )
-        ]
+        mistakes = (margins < 0) | ((margins == 0) & (rivals < true))
+        self.head.judge_classes(float(margins[0]) / 2.0, steps[0], bool(mistakes[0]))
+        self.tracker.judge_classes(float(margins[1]) / 2.0, steps[1], bool(mistakes[1]))
 
     def projection(self) -> tuple[Floats, float]:
         d = self.Q.times(self.k, self.prior.image(self.t))
@@ -290,13 +304,6 @@ class TwoMemories(MetricExpansion):
         else:  # the block has been closed by `reset_steady`
             self.tracker.C.A *= q
             self.tracker.C.A += (1.0 - q) * self.Q.A
-
-
-def _judged(value: float, y: float) -> Judgement:
-    """Judgement of a value for the label y = ±1."""
-    margin = y * value
-    loss = max(0.0, 1.0 - margin)
-    return Judgement(margin, y * loss, mistaken(y, margin), loss * loss)
 
 
 def _exact(K: Floats, values: Floats, a: Floats) -> Floats:

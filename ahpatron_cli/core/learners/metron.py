@@ -111,20 +111,23 @@ class Metron(SecondOrderLearner):
 
     def update_both(self, f: TwoMemories, y: Any) -> bool:
         """Update both heads; whether one of them has changed."""
-        steady, tracker = f.judge(y)
+        steady, tracker = f.heads
+        f.judge(y)
         alarm = self.alarmed(steady.mistake)
-        lowest = min(steady.margin, tracker.margin)
-        if f.size < self.budget and lowest < 1.0 - f.size / self.budget:
-            f.enter(self.tolerance)
         updated = False
-        if steady.margin < HINGE and not alarm:
-            updated |= f.head.learn(steady.step, self.noise_of(f.head))
-        if tracker.margin < HINGE:
-            updated |= f.tracker.learn(tracker.step, self.noise_of(f.tracker))
+        lowest = min(steady.margin, tracker.margin)
+        if lowest < HINGE:
+            if f.size < self.budget and lowest < 1.0 - f.size / self.budget:
+                f.enter(self.tolerance)
+            if steady.margin < HINGE and not alarm:
+                updated |= steady.learn(steady.step, self.noise_of(steady))
+            if tracker.margin < HINGE:
+                updated |= tracker.learn(tracker.step, self.noise_of(tracker))
         if alarm:
             f.reset_steady()
             self.birth = self.next_seen = self.round + 1
-            self.wrong, self.page = 1, 0.0
+            self.wrong = 1
+            self.page = 0.0
             self.next_call = self.birth + AFTER_ALARM - 1
             self.restarts += 1
         if (self.round + 1) % FORGET_EVERY == 0:
@@ -133,12 +136,15 @@ class Metron(SecondOrderLearner):
 
     def alarmed(self, mistake: bool) -> bool:
         """Page's test of the steady head; whether it is to be reset."""
-        seen = self.round + 2 - self.birth  # includes this round, and one before the first
-        rate = self.wrong / seen if mistake else None
-        self.page = page_statistic(self.page, int(not mistake), rate)
-        self.wrong += mistake
         self.next_seen = self.round + 1
-        return mistake and self.page > self.alarm
+        if not mistake:
+            if self.page:
+                self.page = page_statistic(self.page, 1, None)
+            return False
+        seen = self.round + 2 - self.birth  # includes this round, and one before the first
+        self.page = page_statistic(self.page, 0, self.wrong / seen)
+        self.wrong += 1
+        return self.page > self.alarm
 
     def noise_of(self, head: Steady | Tracker) -> float:
         """r of a head, for an example of this weight."""

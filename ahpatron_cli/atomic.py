@@ -1,15 +1,21 @@
 """Atomic writing of output files: a file is either complete or absent.
 
 Content is written to a temporary file in the same folder, which is renamed when every byte is on
-disk. Devices and pipes are written in place.
+disk. Devices and pipes are written in place. A process that is killed leaves its temporary file
+behind; the next one that writes to the folder removes it.
 """
 
 import errno
+import hashlib
+import io
 import os
+import platform
 import secrets
 import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -24,6 +30,10 @@ FORMATS_BY_SUFFIX = {
     ".tex": "latex",
     ".txt": "table",
 }
+_PREFIX = ".ahpatron-"
+_SUFFIX = ".tmp"
+_OLD_SECONDS = 7 * 24 * 3600
+"""Age at which a temporary file of another machine, or of version 1.0, is taken as left over."""
 DISK_FAULTS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
@@ -77,23 +87,76 @@ def open_atomically(path: str | Path, mode: str = "w", *, trial: bool = False) -
             yield output
         return
     real = target.resolve()  # follow a symbolic link, and replace its target
-    temporary = real.parent / f".ahpatron-{secrets.token_hex(8)}.tmp"
+    _remove_leftovers(real.parent)
+    temporary = real.parent / _temporary_name()
     try:  # a signal may arrive at any time and must not leave a temporary file
         with _opened(temporary, target, os.O_CREAT | os.O_EXCL, mode) as output:
-            if real.exists():
-                os.close(os.open(real, os.O_WRONLY))  # fails for folders and protected files
-                os.fchmod(output.fileno(), stat.S_IMODE(real.stat().st_mode))
+            with _faults_of(target):
+                if real.exists():
+                    os.close(os.open(real, os.O_WRONLY))  # fails for folders and protected files
+                    os.fchmod(output.fileno(), stat.S_IMODE(real.stat().st_mode))
             yield output
             output.flush()
-            os.fsync(output.fileno())
-            if not trial:
-                temporary.replace(real)
-                sync_folder(real.parent)
+            with _faults_of(target):
+                os.fsync(output.fileno())
+                if not trial:
+                    temporary.replace(real)
+                    sync_folder(real.parent)
     finally:
         try:
             _remove(temporary)
         finally:  # a signal may have interrupted the first attempt
             _remove(temporary)
+
+
+def _temporary_name() -> str:
+    """A new name that says which process writes the file: its machine and its number."""
+    return f"{_PREFIX}{_machine()}-{os.getpid()}-{secrets.token_hex(8)}{_SUFFIX}"
+
+
+@cache
+def _machine() -> str:
+    """Text that is equal only for processes whose numbers refer to the same running processes.
+
+    Folders may be shared by computers (NFS) and by containers, each with its own numbers.
+    """
+    facts = [platform.node()]
+    with suppress(OSError):  # there is no /proc
+        facts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
+        facts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+
+
+@cache  # once in a process
+def _remove_leftovers(folder: Path) -> None:
+    """Remove temporary files in a folder whose writers were killed."""
+    with suppress(OSError):  # the folder may not exist or not be readable
+        for path in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+            if _is_left_over(path):
+                _remove(path)
+
+
+def _is_left_over(path: Path) -> bool:
+    """Whether the writer of a temporary file is gone; elsewhere, whether the file is old."""
+    machine, _, rest = path.name.removeprefix(_PREFIX).partition("-")
+    number = rest.partition("-")[0]
+    if machine == _machine() and number.isdecimal():
+        return not _is_running(int(number))
+    try:
+        return time.time() - path.stat().st_mtime > _OLD_SECONDS
+    except OSError:  # it was renamed or removed meanwhile
+        return False
+
+
+def _is_running(process: int) -> bool:
+    """Whether there is a process with this number."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # it belongs to another user
+    return True
 
 
 def _remove(path: Path) -> None:
@@ -105,18 +168,48 @@ def _remove(path: Path) -> None:
 def open_at(path: str | Path, size: int) -> Iterator[Output]:
     """Context manager: append to a text file after its first `size` bytes, not atomically."""
     with _opened(Path(path), Path(path), os.O_CREAT | os.O_APPEND, "a") as output:
-        os.ftruncate(output.fileno(), size)
+        with _faults_of(Path(path)):
+            os.ftruncate(output.fileno(), size)
         yield output
 
 
 @contextmanager
 def _opened(path: Path, target: Path, flags: int, mode: str) -> Iterator[Output]:
-    """Context manager: an open file; an `OSError` becomes a `UserError` that names `target`."""
-    try:
+    """Context manager: an open file; its own faults, and no others, name `target`."""
+    with _faults_of(target):
         descriptor = os.open(path, os.O_WRONLY | flags, 0o666)
-        text = None if "b" in mode else "utf-8"
-        with os.fdopen(descriptor, mode, encoding=text, newline=text and "") as output:
-            yield output
+    with io.BufferedWriter(_OutputFile(descriptor, target)) as buffered:
+        if "b" in mode:
+            yield buffered
+        else:
+            with io.TextIOWrapper(buffered, encoding="utf-8", newline="") as text:
+                yield text
+
+
+class _OutputFile(io.FileIO):
+    """Unbuffered output file whose faults are `UserError`s that name `target`.
+
+    They arise while the caller writes, among errors of other files that it reads.
+    """
+
+    def __init__(self, descriptor: int, target: Path) -> None:
+        super().__init__(descriptor, "w")
+        self._target = target
+
+    def write(self, data: Any, /) -> int:
+        with _faults_of(self._target):
+            return super().write(data)
+
+    def close(self) -> None:
+        with _faults_of(self._target):
+            super().close()
+
+
+@contextmanager
+def _faults_of(target: Path) -> Iterator[None]:
+    """Context manager: an `OSError` becomes a `UserError` that names the output file `target`."""
+    try:
+        yield
     except BrokenPipeError:
         raise  # the reader has closed the pipe: not an error
     except OSError as fault:
@@ -133,12 +226,33 @@ def is_device(path: Path) -> bool:
 
     /dev/stdout may refer to a regular file that another process has opened.
     """
-    try:
-        mode = path.stat().st_mode
-    except OSError:
+    mode = _mode(path)
+    if mode is None:
         return False
     named = str(path).startswith(("/dev/std", "/dev/fd/", "/proc/self/fd/"))
     return named if stat.S_ISREG(mode) else not stat.S_ISDIR(mode)
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is such a file; False if its name is too long, or its folder is closed to us.
+
+    `Path.exists` raises an `OSError` then.
+    """
+    return _mode(Path(path)) is not None
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is such a file, and it is a regular one."""
+    mode = _mode(Path(path))
+    return mode is not None and stat.S_ISREG(mode)
+
+
+def _mode(path: Path) -> int | None:
+    """Type and permissions of a file; None if it cannot be found."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return None
 
 
 def sync_folder(folder: Path) -> None:

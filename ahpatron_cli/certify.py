@@ -21,10 +21,17 @@ from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import assignment
 from ahpatron_cli.runner import LearnerSpec, RunResult, check
 
+_ALIGNMENT = "5"
+"""The paper's theorem on kernel alignment; version 1.0 gave Theorem 6 this number."""
+
 
 def meet(key: str, setups: Sequence[LearnerSpec]) -> list[LearnerSpec]:
     """The setups, with unset parameters chosen such that the theorem's conditions hold."""
     theorems = {theorem.key: theorem for theorem in THEOREMS}
+    if key == _ALIGNMENT:
+        problem = "Theorem 5 of the paper is about kernel alignment, not about a learner"
+        hint = "--theorem 6 is the refined bound of ahpatron, which version 1.0 numbered 5"
+        raise usage(problem, hint)
     theorem = theorems[one_of("theorem", key, theorems)]
     if not any(setup.learner in theorem.learners for setup in setups):
         learner = theorem.learners[0]
@@ -49,8 +56,12 @@ def certified(
     setups: Sequence[LearnerSpec],
     results: Sequence[RunResult],
     seed: int,
+    asked: str | None = None,
 ) -> list[Certificate | tuple[str, ...]]:
-    """Certificate of each run, or the reasons why it has none."""
+    """Certificate of each run, or the reasons why it has none.
+
+    `asked` is the value of `--theorem`: runs of its learners get the certificate of this theorem.
+    """
     # all learners with theorems use the same kernel; L_T(f) does not depend on the order
     kernel = next((setup for setup in setups if setup.kernel), setups[0]).build()[1]
     runs = [one.record for one in results]
@@ -58,7 +69,8 @@ def certified(
     again = partial(_again, dataset, facts)
     found = comparators(again, facts.rounds, kernel, radii, seed) if radii else []
     return [
-        certify(one.record.learner, one.record.params, one.counts, found) or tuple(_reasons(one))
+        certify(one.record.learner, one.record.params, one.counts, found, asked=asked)
+        or tuple(_reasons(one, asked))
         for one in results
     ]
 
@@ -76,12 +88,12 @@ def _again(dataset: Dataset, facts: DataSummary) -> Iterable[tuple[Rows, Floats]
             raise changed(dataset.name)
 
 
-def _reasons(result: RunResult) -> Iterable[str]:
+def _reasons(result: RunResult, asked: str | None) -> Iterable[str]:
     """Yield the conditions of theorems that fail, and the parameters that would satisfy them."""
     learner, params = result.record.learner, result.record.params
     if not theorems_of(learner):
         yield "no theorem covers it"
-    for theorem in theorems_of(learner):
+    for theorem in theorems_of(learner, asked):
         failing = theorem.failing(params, result.counts)
         settings = theorem.settings({"budget": params["budget"]} if "budget" in params else {})
         met = not theorem.failing({**params, **settings}, result.counts)

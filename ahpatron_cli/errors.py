@@ -29,6 +29,7 @@ class ExitCode(IntEnum):
     LOCKED = 75
     HUNG_UP = 129
     INTERRUPTED = 130
+    BROKEN_PIPE = 141
     TERMINATED = 143
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,19 +22,29 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from threadpoolctl import ThreadpoolController
 
 from ahpatron_cli.atomic import write_atomically
+from ahpatron_cli.class_labels import (
+    LabelCoding,
+    are_plain_numbers,
+    check_labels,
+    check_present,
+    distinct_labels,
+    kind_of,
+    label_texts,
+    labels_from_texts,
+    type_name,
+)
 from ahpatron_cli.core import BLOCK, KERNELS, REGISTRY, Kernel, Learner, Player, find_learner
 from ahpatron_cli.core.errors import CoreError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, unit_rows
-from ahpatron_cli.core.tally import MAX_CLASSES
-from ahpatron_cli.data.csv_text import Cells, Texts, number
+from ahpatron_cli.data.cells import LabelKind
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH, Preparation, StreamState
+from ahpatron_cli.data.frames import column_names, frame_cells
 from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
-from ahpatron_cli.data.labels import show
-from ahpatron_cli.data.schema import Column, Schema
+from ahpatron_cli.data.schema import Column, Schema, Unseen
 from ahpatron_cli.errors import UserError
-from ahpatron_cli.models import load_model, model_of, to_bytes
+from ahpatron_cli.models import damaged, load_model, model_of, to_bytes
 from ahpatron_cli.output.predictions import chosen, label_names
 from ahpatron_cli.runner import LearnerSpec, generator_seed
 
@@ -42,6 +53,8 @@ BLAS = ThreadpoolController().select(user_api="blas")
 PIECE = 64 * BLOCK
 """Number of rows converted at a time, so that X may be a memory map larger than memory."""
 MOST_COLUMNS = 2**31 - 2
+DEFAULT_LEARNER = "metron"
+DEFAULT_KERNEL = "gaussian"
 NAMED = ("budget", "epsilon", "sigma", "horizon")
 NO_LABELS = "no_validation"
 """Value of `y` that tells scikit-learn's `validate_data` that there are no labels."""
@@ -57,16 +70,19 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    learner : str
+    learner : str or None
         Name as in `ahpatron learners`, or of a registered class of your own, or `FILE.py:Class`.
-    kernel : str
-        Name as in `ahpatron learners`.
+        None selects metron, which needs no kernel, no σ and no scaling; parameters that it does
+        not have are then refused, because they are meant for another learner.
+    kernel : str or None
+        Name as in `ahpatron learners`; None selects the Gaussian kernel.
     budget, epsilon, sigma, horizon : number or None
         Parameters of the learner or the kernel; None selects the default. A parameter that
         neither has is an error. `horizon` is the number of rounds, for learners whose defaults
         depend on it; `fit` sets it to the number of rows. `sigma="auto"` selects the best of five
         widths on the first 1,000 rows (with `partial_fit`, of the first call); see `sigma_`.
-        `kernel` and `sigma` have no effect on learners with a kernel of their own (metron).
+        On learners with a kernel of their own (`learner="metron"`), `kernel` and `sigma` have no
+        effect, with a warning.
     params : dict or None
         Other parameters of the learner and the kernel, by name.
     n_passes : int
@@ -109,9 +125,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        learner: str = "ahpatron",
+        learner: str | None = None,
         *,
-        kernel: str = "gaussian",
+        kernel: str | None = None,
         budget: int | None = None,
         epsilon: float | None = None,
         sigma: float | str | None = None,
@@ -139,6 +155,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Reset the estimator, then learn from these rows in the given order.
 
+        A call that is refused or interrupted leaves the estimator as it was.
+
         Parameters
         ----------
         X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
@@ -150,14 +168,19 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._forget()
+        with self._unchanged_if_it_fails():
+            self._forget()
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
         rows, labels, weights = self._examples(X, y, sample_weight, first=True)
         if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
-        known = _classes(labels)
-        weights = self._by_class(weights, labels, known)
-        encoded = _looked_up(labels, _codes(known))
-        self._begin(known, rows, encoded, y, horizon=len(labels) * self.n_passes)
+        coding = LabelCoding.of(distinct_labels(labels))
+        encoded = coding.encode(labels)
+        weights = self._by_class(weights, labels, encoded, coding)
+        self._begin(coding, rows, encoded, y, horizon=len(labels) * self.n_passes)
         scores: list[Floats] = []
         seen: list[Floats] = []
         for i in range(self.n_passes):
@@ -166,8 +189,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 order = np.random.default_rng([self._seed, i]).permutation(len(labels))
             scores.append(self._feed(rows, encoded, weights, order))
             seen.append(encoded[order])
-        self.online_scores_, self._labels = np.concatenate(scores), np.concatenate(seen)
-        return self
+        self.online_scores_ = np.concatenate(scores)
+        self._labels = np.concatenate(seen)
 
     def partial_fit(
         self,
@@ -181,8 +204,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
         Several calls give the predictions of one `fit` on all rows up to rounding, and identical
         ones if the number of rows per call is a multiple of 64. Learners whose defaults depend on
-        the number of rounds require `horizon` for this. Invalid rows leave the estimator unchanged;
-        if an update fails, the estimator becomes unfitted.
+        the number of rounds require `horizon` for this. Invalid rows leave the estimator unchanged.
+        If learning fails or is interrupted, the estimator keeps what it learned from complete
+        blocks of 64 rows, and `player_.tally.rounds` is the number of all rows learned; a first
+        call that fails has no effect.
 
         Parameters
         ----------
@@ -200,33 +225,84 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        first = not self.__sklearn_is_fitted__()
-        found: Any = X, np.asarray(y), sample_weight
-        if first or check_input:
-            found = self._examples(X, y, sample_weight, first)
-        rows, labels, weights = found
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        if first and isinstance(self.class_weight, str):
-            raise ValueError(f"class_weight={self.class_weight!r} is for `fit` only")
-        known = _classes(classes) if first else self.classes_
-        codes = _codes(known) if first else self._codes
-        if not first and classes is not None and {*np.asarray(classes).tolist()} != {*codes}:
-            raise ValueError(f"classes={classes!r} are not those of before, {known!r}")
-        encoded = _looked_up(labels, codes)
-        weights = self._by_class(weights, labels, known)
-        if first:
-            self._begin(known, rows, encoded, y, horizon=None)
-        self.online_scores_, self._labels = self._feed(rows, encoded, weights), encoded
+        if self.__sklearn_is_fitted__():
+            self._continue(X, y, classes, sample_weight, check_input)
+        else:
+            with self._unchanged_if_it_fails():
+                self._start(X, y, classes, sample_weight)
         return self
 
-    def _by_class(self, weights: Any, labels: NDArray[Any], classes: NDArray[Any]) -> Any:
+    def _start(
+        self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> None:
+        """The first call of `partial_fit`."""
+        rows, labels, weights = self._examples(X, y, sample_weight, first=True)
+        if classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if isinstance(self.class_weight, str):
+            raise ValueError(f"class_weight={self.class_weight!r} is for `fit` only")
+        coding = LabelCoding.of(distinct_labels(classes))
+        encoded = coding.encode(labels)
+        weights = self._by_class(weights, labels, encoded, coding)
+        self._begin(coding, rows, encoded, y, horizon=None)
+        self.online_scores_ = self._feed(rows, encoded, weights)
+        self._labels = encoded
+
+    def _continue(
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        check_input: bool,
+    ) -> None:
+        """A later call of `partial_fit`."""
+        found: Any = X, np.asarray(y), sample_weight
+        if check_input:
+            found = self._examples(X, y, sample_weight, first=False)
+        rows, labels, weights = found
+        coding = self._coding
+        if classes is not None and not coding.has_classes(classes):
+            raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
+        encoded = coding.encode(labels)
+        weights = self._by_class(weights, labels, encoded, coding)
+        if len(encoded) > BLOCK:
+            self._check_computable(rows)
+        self.online_scores_ = self._feed(rows, encoded, weights)
+        self._labels = encoded
+
+    def _check_computable(self, rows: Rows) -> None:
+        """Raise a ValueError if a row overflows, before earlier blocks are learned."""
+        for start in range(0, len(rows), PIECE):
+            part = slice(start, start + PIECE)
+            try:
+                self.player_.points_of(self._ready(_part(rows, part)))
+            except NumericalError as error:
+                raise _named(error, np.arange(len(rows))[part]) from None
+
+    def _by_class(
+        self, weights: Any, labels: NDArray[Any], encoded: Floats, coding: LabelCoding
+    ) -> Any:
         """Sample weights times class weights, one per row; None if all are 1."""
         if self.class_weight is None:
             return weights
-        own = compute_class_weight(self.class_weight, classes=classes, y=labels)
-        by_row = _looked_up(labels, dict(zip(classes.tolist(), own, strict=True)))
+        if isinstance(self.class_weight, Mapping):
+            own = np.array(_weights_of(coding.classes, self.class_weight))
+        else:
+            own = compute_class_weight(self.class_weight, classes=coding.classes, y=labels)
+        by_row = own[coding.numbers(encoded)]
         return by_row if weights is None else by_row * weights
+
+    @contextmanager
+    def _unchanged_if_it_fails(self) -> Iterator[None]:
+        """Restore all attributes if the block fails. It must not change the player itself."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _forget(self) -> None:
         """Remove all fitted attributes, so that the estimator is unfitted."""
@@ -241,12 +317,19 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             labels = np.asarray(y)
             if labels.shape == (len(X),):
                 return X, labels, None
+        check_present(y)
         rows, labels = self._rows(X, y, first)
-        kind = type_of_target(labels, input_name="y", raise_unknown=True)
-        if kind not in ("binary", "multiclass"):
-            raise ValueError(f"Unknown label type: {kind}. Labels must be those of classes.")
+        check_labels(labels, y)
+        if first:  # later, labels must be among the classes
+            kind = type_of_target(labels, input_name="y", raise_unknown=True)
+            if kind not in ("binary", "multiclass"):
+                raise ValueError(f"Unknown label type: {kind}. Labels must be those of classes.")
         if weights is None:
             return rows, labels, None
+        if not np.asarray(weights).any():
+            if first:
+                raise ValueError("Sample weights must contain at least one non-zero number.")
+            return _part(rows, slice(0)), labels[:0], None  # which is no fault of a stream
         checked = _check_sample_weight(weights, labels, dtype=np.float64, ensure_non_negative=True)
         kept = np.flatnonzero(checked)
         return _part(rows, kept), labels[kept], np.asarray(checked[kept])
@@ -283,16 +366,26 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         schema: Schema | None = self._known.schema
         if schema is None or not hasattr(X, "columns"):
             return None
+        schema = msgspec.structs.replace(schema, id=None)
         names = [column.name for column in schema.columns]
-        if schema.features == names or not {*names} <= {*X.columns}:
+        given = column_names(X)
+        if not {*names} <= {*given} and {*schema.features} <= {*given}:
             return None  # X has numeric features already: scikit-learn checks them
-        cells = Cells(np.arange(len(X)), {name: _cells(X[name]) for name in names})
+        unseen = Unseen()
         with _as_value_errors():
-            rows = msgspec.structs.replace(schema, id=None).encode(cells, "X", Counter()).stored
+            schema.check_columns(given, "X")
+            cells = frame_cells(X, names, schema.text_columns(), "X")
+        try:
+            rows = schema.encode(cells, "X", unseen).stored
+        except UserError as error:
+            row = error.place.line if error.place else None
+            raise ValueError(f"row {row} of X: {error}") from None
+        for note in unseen.notes:
+            warnings.warn(note, UserWarning, stacklevel=5)  # where `predict` is called
         return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
 
     def _begin(
-        self, classes: NDArray[Any], rows: Rows, encoded: Floats, y: Any, horizon: int | None
+        self, coding: LabelCoding, rows: Rows, encoded: Floats, y: Any, horizon: int | None
     ) -> None:
         """Create the `Player` (learner, kernel, classes, seed) before the first row is learned."""
         self._preparation = Preparation()
@@ -302,9 +395,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             head = rows.slice(0, min(BLOCK, len(rows)))
             width = int(head.columns.max(initial=-1)) + 2
             dense = width <= DENSE_WIDTH and len(head.values) >= DENSE_SHARE * len(head) * width
-        codes = _codes(classes)
-        labels = map(float, codes if classes.dtype.kind in "iuf" else codes.values())
-        self._known = StreamState(tuple(labels), None, dense, self.n_features_in_ + 1)
+        self._known = StreamState(coding.stored, None, dense, self.n_features_in_ + 1)
         others = {} if self.params is None else self.params
         if not isinstance(others, Mapping):
             raise ValueError(f"params must be a dict of parameters, got {others!r}")
@@ -312,24 +403,31 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if twice := given.keys() & others.keys():
             raise ValueError(f"{min(twice)} is given twice, by itself and in params")
         given.update(others)
-        if given.get("sigma") == "auto" and self.kernel in KERNELS:
+
+        def select_sigma(kernel: str) -> float:
             tried = slice(0, MOST_TRIED_ROWS)
-            found = auto_sigma(self._ready(_part(rows, tried)), encoded[tried], self.kernel)
+            found = auto_sigma(self._ready(_part(rows, tried)), encoded[tried], kernel)
             if isinstance(found, str):
                 raise ValueError(f"sigma='auto' cannot choose: {found}")
-            given["sigma"] = found
-        learner, kernel = configured(self.learner, self.kernel, given)
+            return found
+
+        learner, kernel = configured(self.learner, self.kernel, given, select_sigma)
         if isinstance(self.random_state, int | np.integer):
             self._seed = int(self.random_state)
         else:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         seed = generator_seed(self._seed, 0, learner.name)
         try:
-            player = Player(learner, kernel, classes=len(codes), seed=seed, horizon=horizon)
+            player = Player(
+                learner, kernel, classes=len(coding.classes), seed=seed, horizon=horizon
+            )
         except ParameterError as error:
             hint = ": set horizon" if error.kind == "missing" else ""
             raise ValueError(f"{learner.name}: {error}{hint}") from None
-        self.player_, self._codes, self.classes_ = player, codes, classes
+        self.player_ = player
+        self.classes_ = coding.classes
+        self._coding = coding
+        self._label_type: str | None = type_name(coding.classes)
 
     def _ready(self, rows: Rows) -> Rows:
         """Rows of X in the engine's numbering: feature j is column j + 1, as in LIBSVM files."""
@@ -350,14 +448,15 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """Learn from the rows in this order; return f(x) of each round before its update."""
         scores = []
         try:
-            for start in range(0, len(encoded), PIECE):
+            for start in range(0, max(len(encoded), 1), PIECE):
                 part: Any = slice(start, start + PIECE)
                 part = part if isinstance(order, slice) else order[part]
                 own = None if weights is None else weights[part]
                 piece = self._ready(_part(rows, part))
                 scores.append(_on_one_thread(self.player_.feed, piece, encoded[part], own))
-        except BaseException as error:  # f may contain updates of a block that was not counted
-            self._forget()
+        except BaseException as error:
+            if not self.player_.is_intact:
+                self._forget()
             if isinstance(error, NumericalError):
                 raise _named(error, np.arange(len(encoded))[part]) from None
             if isinstance(error, CoreError):
@@ -407,8 +506,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         known, costs = self._known, None
         if isinstance(self.class_weight, Mapping):
-            own = self.class_weight
-            costs = tuple(float(own.get(label, 1.0)) for label in self.classes_.tolist())
+            costs = _weights_of(self.classes_, self.class_weight)
         model = model_of(
             self.player_,
             known.scaler,
@@ -416,6 +514,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             labels=known.labels,
             positive=self._preparation.positive,
             costs=costs,
+            label_type=self._label_type,
             scale=self._preparation.scale,
             features=self.n_features_in_,
             dense=known.dense,
@@ -428,24 +527,29 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _schema(self) -> Schema | None:
         """Table schema of X, if its columns have names or its labels are not numbers; else None."""
-        names, classes = getattr(self, "feature_names_in_", None), self.classes_.tolist()
-        numeric = self.classes_.dtype.kind in "iuf"
-        if names is None and numeric:
+        names = getattr(self, "feature_names_in_", None)
+        if names is None and are_plain_numbers(self.classes_):
             return None
         names = [f"x{j}" for j in range(self.n_features_in_)] if names is None else names
         target = self._target_name
         target = target if isinstance(target, str) and target not in names else "label"
-        shown = map(show if numeric else str, classes)
-        numbers: dict[str, Any] = dict(zip(shown, self._known.labels, strict=True))
+        texts = label_texts(self.classes_)
+        numbers: dict[str, Any] = dict(zip(texts, self._known.labels, strict=True))
         columns = [Column(str(name), "number") for name in names]
-        return Schema(columns, target, numbers, missing="refuse")
+        return Schema(
+            columns=columns,
+            label=target,
+            labels=numbers,
+            missing="refuse",
+            label_kind=kind_of(self.classes_),
+        )
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: str | None = None) -> Self:
         """Load a fitted estimator from a model file of `save` or `ahpatron run --save`.
 
-        `partial_fit` continues learning. If the model was trained on a table, X must be a
-        DataFrame with the columns of that table.
+        `partial_fit` continues learning. If the model was trained on a table, X is a DataFrame with
+        the columns of that table, in any order; missing cells are treated as in training.
 
         Parameters
         ----------
@@ -459,14 +563,21 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         of = model.header
         params = of.params | (of.kernel_params if of.kernel else {})
         named: dict[str, Any] = {name: params.pop(name) for name in NAMED if name in params}
-        kernel, others = of.kernel or "gaussian", params or None
-        new = cls(learner or of.learner, kernel=kernel, params=others, **named)
+        new = cls(learner or of.learner, kernel=of.kernel, params=params or None, **named)
         new.random_state = new._seed = of.seed
         new.player_ = player
         new._preparation, new._known = model.prepared(Preparation())
         new.n_features_in_ = of.width - (of.features < of.width)  # indices of files may start at 0
-        new.classes_ = _label_array(label_names(of.labels, of.schema))
-        new._codes = _codes(new.classes_)
+        kind: LabelKind = of.schema.label_kind if of.schema else "number"
+        try:
+            names = label_names(of.labels, of.schema)
+            new.classes_ = labels_from_texts(names, of.label_type, kind)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise ValueError(str(damaged(f"its labels: {error}", str(path)))) from None
+        new._label_type = of.label_type
+        by_kind = kind if of.label_type is None else None  # as the formats of tables compare them
+        others = (of.schema.positive if of.schema else of.positive) is not None
+        new._coding = LabelCoding.of(new.classes_, kind=by_kind, others=others)
         if of.costs is not None:
             new.class_weight = dict(zip(new.classes_.tolist(), of.costs, strict=True))
         if of.schema:
@@ -537,24 +648,53 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
 
 def configured(
-    learner: str, kernel: str, given: Mapping[str, Value | None]
+    learner: str | None,
+    kernel: str | None,
+    given: Mapping[str, Value | None],
+    select_sigma: Callable[[str], float] | None = None,
 ) -> tuple[Learner, Kernel]:
-    """Create a learner and a kernel with the given parameters; None selects the default."""
-    if not isinstance(learner, str) or not (learner in REGISTRY or is_path(learner)):
-        raise ValueError(f"unknown learner {learner!r}: one of {', '.join(REGISTRY)}")
-    if kernel not in KERNELS:
-        raise ValueError(f"unknown kernel {kernel!r}: one of {', '.join(KERNELS)}")
-    kind = find_learner(learner)
-    of_learner, of_kernel = kind.specs(), KERNELS[kernel].specs()
+    """Create a learner and a kernel with the given parameters; None selects the default.
+
+    `select_sigma(kernel)` returns the width for `sigma="auto"`.
+    """
+    name = DEFAULT_LEARNER if learner is None else learner
+    if not isinstance(name, str) or not (name in REGISTRY or is_path(name)):
+        raise ValueError(f"unknown learner {name!r}: one of {', '.join(REGISTRY)}")
+    kernel_name = DEFAULT_KERNEL if kernel is None else kernel
+    if kernel_name not in KERNELS:
+        raise ValueError(f"unknown kernel {kernel_name!r}: one of {', '.join(KERNELS)}")
+    kind = find_learner(name)
+    known = {own: value for own, value in given.items() if value is not None}
+    foreign = [own for own in known if own not in kind.specs()]
+    if kernel is not None:
+        foreign.append("kernel")
+    if learner is None and foreign:
+        problem = f"{name}, the default learner, has no parameter {foreign[0]!r}"
+        hint = 'choose another learner, for example learner="ahpatron"'
+        raise ParameterError(f"{problem}: {hint}", foreign[0])
+    of_learner = kind.specs()
+    of_kernel = KERNELS[kernel_name].specs()
     if unknown := given.keys() - of_learner.keys() - of_kernel.keys():
         raise ValueError(
-            f"{kind.name} with the {kernel} kernel has no parameter {min(unknown)!r}: "
+            f"{kind.name} with the {kernel_name} kernel has no parameter {min(unknown)!r}: "
             f"one of {', '.join([*of_learner, *of_kernel])}"
         )
-    known = {name: value for name, value in given.items() if value is not None}
-    own, its = ({n: v for n, v in known.items() if n in specs} for specs in (of_learner, of_kernel))
-    source = learner if is_path(learner) else None
-    spec = LearnerSpec(kind.name, own, None if kind.own_kernel else kernel, its, source)
+    if kind.own_kernel is not None and foreign:
+        unused = " and ".join(sorted(foreign))
+        message = f"{kind.name} has a kernel of its own and does not use {unused}"
+        warnings.warn(message, UserWarning, stacklevel=4)  # at the call of fit or learn_one
+        of_kernel = {}
+    if "sigma" in of_kernel and known.get("sigma") == "auto":
+        if select_sigma is None:
+            raise ValueError("sigma='auto' needs rows to choose from: give a number")
+        known["sigma"] = select_sigma(kernel_name)
+    spec = LearnerSpec(
+        learner=kind.name,
+        learner_params={own: value for own, value in known.items() if own in of_learner},
+        kernel=None if kind.own_kernel else kernel_name,
+        kernel_params={own: value for own, value in known.items() if own in of_kernel},
+        source=name if is_path(name) else None,
+    )
     try:
         return spec.build()
     except ParameterError as error:
@@ -593,47 +733,16 @@ def _part(rows: Rows, part: slice | Integers) -> Rows:
     return rows.take(np.arange(len(rows))[part]) if isinstance(rows, CsrRows) else rows[part]
 
 
-def _classes(labels: Any) -> NDArray[Any]:
-    distinct = np.unique(labels)
-    if len(distinct) < 2:
-        raise ValueError(f"y has one class only, {distinct.tolist()[0]!r}: nothing to learn")
-    if len(distinct) > MAX_CLASSES:
-        raise ValueError(f"at most {MAX_CLASSES:,} classes are possible, got {len(distinct):,}")
-    return distinct
+def _weights_of(classes: NDArray[Any], by_label: Mapping[Any, float]) -> tuple[float, ...]:
+    """Weight of each class, 1 by default; a ValueError if a label may be misspelt.
 
-
-def _codes(classes: NDArray[Any]) -> dict[Any, float]:
-    """Code of each class for the engine: -1 and +1, or 0, 1, … if there are more than two."""
-    numbers = (-1.0, 1.0) if len(classes) == 2 else range(len(classes))
-    return dict(zip(classes.tolist(), numbers, strict=True))
-
-
-def _looked_up(labels: NDArray[Any], table: Mapping[Any, float]) -> Floats:
-    """Code of each label, looked up in `table`; a ValueError for a label that it does not have."""
-    try:
-        return np.fromiter(map(table.__getitem__, labels.tolist()), np.float64, len(labels))
-    except KeyError as error:
-        problem = f"y has labels that are not among the classes {[*table]!r}"
-        raise ValueError(f"{problem}: {error.args[0]!r}") from None
-
-
-def _label_array(names: list[str]) -> NDArray[Any]:
-    """Labels from their names in a model file, as numbers or booleans if all are, else as text."""
-    values = [number(name) for name in names]
-    if None not in values:
-        floats = np.array(values, dtype=np.float64)
-        return floats.astype(np.int64) if (floats % 1 == 0).all() else floats
-    return np.array([name == "True" for name in names] if {*names} == {"True", "False"} else names)
-
-
-def _cells(column: Any) -> Floats | Texts:
-    """Cells of a DataFrame column as the table readers return them: floats or text."""
-    values = np.asarray(column)
-    if values.dtype.kind in "fiu":
-        return values.astype(np.float64)
-    if values.dtype.kind == "M":
-        values = values.astype("datetime64[s]").astype(str)
-    cells = values.tolist()
-    return Texts.of(
-        ["" if cell is None or cell in ("NaT", np.nan) else str(cell) for cell in cells]
-    )
+    The rule of scikit-learn, whose `compute_class_weight` takes "3" for the number 3.
+    """
+    labels = classes.tolist()
+    unweighted = [label for label in labels if label not in by_label]
+    if unweighted and by_label.keys() - set(labels):
+        raise ValueError(f"The classes, {unweighted}, are not in class_weight")
+    weights = tuple(float(by_label.get(label, 1.0)) for label in labels)
+    if not all(0.0 < weight < math.inf for weight in weights):
+        raise ValueError(f"class_weight must have finite weights > 0, got {by_label!r}")
+    return weights

@@ -15,22 +15,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
 from ahpatron_cli import __version__
-from ahpatron_cli.atomic import format_of_suffix, write_atomically
-from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, Player, learner_source
+from ahpatron_cli.atomic import exists, format_of_suffix, write_atomically
+from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, Learner, Player, learner_source
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
 from ahpatron_cli.core.learners import GUIDE, find_learner
+from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data import npz
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, Trail
+from ahpatron_cli.data.cells import label_key
+from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Preparation, StreamState, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
@@ -45,16 +46,20 @@ from ahpatron_cli.runner import (
     begin,
     run_batches,
 )
-from ahpatron_cli.signals import watch
+from ahpatron_cli.signals import StreamEnded, watch
 
 FORMAT = 2
 KIND = "ahpatron model"
 _HEADER = "header"
 _TYPES = ("<f8", "<i8", "<i4")
+_NOT_FINITE = ("inf", "-inf", "nan")
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Width: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 FEW = msgspec.Meta(min_length=2, max_length=MAX_CLASSES)
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+_LABEL_TYPES = r"bool|u?int(8|16|32|64)|float(16|32|64)|str|object|datetime64\[\w+\]"
+LabelType: TypeAlias = Annotated[str, msgspec.Meta(pattern=rf"^({_LABEL_TYPES})$")]
+OptionValue: TypeAlias = bool | int | float | str | list[str]
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,11 +85,15 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     positive: Number | None = None
     costs: tuple[Positive, ...] | None = None
     """Weights of examples (--cost), in the order of `labels`."""
+    label_type: LabelType | None = None
+    """NumPy dtype of the labels in Python; None if the model was made by the command line."""
     scale: Literal["none", "minmax", "standard", "unit"] = "none"
     data: str | None = None
     """The last file that the model was trained on."""
     schema: Schema | None = None
     """Schema of the table with names of labels; None for LIBSVM text."""
+    options: dict[str, OptionValue] = {}
+    """Options of `run` that decide the rounds, as given; a checkpoint continues with the same."""
     state: dict[str, bool | int | float | str | None] = {}
     """Numbers and texts of the learner's state by dotted path; `state.calibration` is the link
     from scores to probabilities."""
@@ -113,6 +122,8 @@ class Model:
     scaler: Scaler | None = None
     path: str = ""
     """Path of the model file."""
+    written: float = 0.0
+    """When the file was written, in seconds since 1970; 0 if the model is not from a file."""
     learner: str | None = None
     """`FILE.py:Class` of the learner, if it is defined in a file."""
 
@@ -208,13 +219,21 @@ def _flat(group: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _plain(value: Any) -> Any:
-    """A value for JSON: infinity and NaN become text."""
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    """A value for JSON: infinity and NaN become text; an apostrophe marks the same texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return f"'{value}" if _looks_like_no_number(value) else value
 
 
 def _number(value: Any) -> Any:
     """Inverse of `_plain`."""
-    return float(value) if value in ("inf", "-inf", "nan") else value
+    if value in _NOT_FINITE:
+        return float(value)
+    return value[1:] if _looks_like_no_number(value) else value
+
+
+def _looks_like_no_number(value: Any) -> bool:
+    return isinstance(value, str) and value.lstrip("'") in _NOT_FINITE
 
 
 def load_model(path: str, learner: str | None = None) -> Model:
@@ -227,16 +246,27 @@ def load_model(path: str, learner: str | None = None) -> Model:
         with npz.opened(path) as archive:
             header = _header(archive, path)
             arrays = _arrays(header, archive)
+            written = npz.time_written(archive)
         if checksum(header, arrays) != header.sha256:
             raise StateError("its checksum does not fit its content")
         _check_header(header)
-        _check_learner(header, learner)
-        header.params = {name: _number(value) for name, value in header.params.items()}
+        kind = _learner_of(header, learner)
+        header.params = _complete(kind, header.params)
+        if header.kernel:
+            header.kernel_params = _complete(KERNELS[header.kernel], header.kernel_params)
         content = _nested(chain(header.state.items(), arrays.items()))
         with StateReader(content, {}) as reader:
             reader.part("state")
             scaler = _scaler(reader) if header.scale in LEARNED_SCALES else None
-        return Model(header, content["state"], scaler, path, learner)
+        _check_width(header, content["state"])
+        return Model(
+            header=header,
+            state=content["state"],
+            scaler=scaler,
+            path=path,
+            written=written,
+            learner=learner,
+        )
     except OSError as error:
         problem = f"the model cannot be read: {error.strerror or error}"
         hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
@@ -293,12 +323,30 @@ def _check_header(header: Header) -> None:
         legal = list(labels) == sorted({*known})
     if not legal or len(header.costs or labels) != len(labels):
         raise StateError("its labels or their costs cannot be right")
-    if schema and header.width <= len(schema.features):
+    if schema is not None:
+        _check_schema(schema, header.width)
+
+
+def _check_schema(schema: Schema, width: int) -> None:
+    """Check the consistency of a schema, for rows with `width` columns."""
+    if width <= len(schema.features):
         raise StateError("its schema has more features than its rows")
+    if any(len(column.shares) not in (0, len(column.categories)) for column in schema.columns):
+        raise StateError("its schema has shares of other categories")
+    if any(label_key(label, schema.label_kind) is None for label in schema.labels):
+        raise StateError(f"its schema has labels that are no {schema.label_kind}")
 
 
-def _check_learner(header: Header, given: str | None) -> None:
-    """Check that the model's learner is available, unchanged and has these parameters."""
+def _check_width(header: Header, state: State) -> None:
+    """Refuse dense rows that are wider than those the model was trained on: they need memory."""
+    centre = state.get("centre")
+    trained = centre.size if isinstance(centre, np.ndarray) else 0
+    if header.dense and header.width > max(DENSE_WIDTH, trained) + 1:
+        raise StateError("its rows are wider than its examples")
+
+
+def _learner_of(header: Header, given: str | None) -> type[Learner]:
+    """The class of the model's learner, which must be available and unchanged."""
     if given is None and header.learner not in REGISTRY:
         problem = f"the model was made by the learner {header.learner!r}, which is not installed"
         raise usage(problem, "if it is in a file, give it again: -l FILE.py:Class")
@@ -308,10 +356,22 @@ def _check_learner(header: Header, given: str | None) -> None:
         raise usage(problem, f"the model was made by {header.learner} ({header.source[:24]})")
     if header.kernel not in KERNELS if kind.own_kernel is None else header.kernel is not None:
         raise StateError("its kernel is not one of its learner")
-    kernel = KERNELS[header.kernel].specs() if header.kernel else header.kernel_params
-    complete = {*kind().params()} <= {*header.params} <= {*kind.specs()}
-    if not complete or {*header.kernel_params} != {*kernel}:
+    return kind
+
+
+def _complete(kind: type[Declared], params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+    """All parameters of a model; those that are newer than the model have their defaults."""
+    specs = kind.specs()
+    if not {*params} <= {*specs}:
         raise StateError("its parameters are not those of its learner")
+    given = {
+        name: value if value in specs[name].words else _number(value)
+        for name, value in params.items()
+    }
+    try:
+        return kind(**given).params()
+    except ParameterError as error:
+        raise StateError(str(error)) from None
 
 
 def _nested(values: Iterable[tuple[str, Any]]) -> State:
@@ -355,21 +415,33 @@ class SavedRun:
     def __init__(
         self,
         say: Callable[[str], None],
+        warn: Callable[[str], None],
         *,
         save: str | None,
         resume: str | None,
         checkpoint: str | None,
         every: int,
         learner: str | None,
+        options: Mapping[str, OptionValue],
     ) -> None:
-        """`learner` is `FILE.py:Class` of the model's learner, if it is defined in a file."""
+        """`say` prints notes, `warn` warnings, also with --quiet.
+
+        `learner` is `FILE.py:Class` of the model's learner, if it is defined in a file. `options`
+        are those of `run` that decide the rounds, as given by the user.
+        """
         for path in filter(None, (save, checkpoint)):
             format_of_suffix(path, "npz", {".npz": "npz"})
-        self._say, self._save_to, self._checkpoint, self._every = say, save, checkpoint, every
+        self._say = say
+        self._warn = warn
+        self._save_to = save
+        self._checkpoint = checkpoint
+        self._every = every
+        self._options = dict(options)
         self.model = load_model(resume, learner) if resume else None
         self._restart: Model | None = None
-        if checkpoint and Path(checkpoint).exists():
+        if checkpoint and exists(checkpoint):
             self._restart = load_model(checkpoint, learner)
+            self._check_options(self._restart.header.options)
         self.checkpointed = self._restart.header.rounds if self._restart else 0
         self._trail, self._saved_at = Trail(), self.checkpointed
 
@@ -379,10 +451,7 @@ class SavedRun:
             return self.model.prepared(preparation)
         if not self._restart:
             return preparation, None
-        of, given = self._restart.header, preparation  # the stream is read again from the start
-        label = of.schema.label if of.schema else None
-        if (given.scale, given.positive, given.table.label) != (of.scale, of.positive, label):
-            raise self._other_run()
+        of = self._restart.header  # the stream is read again from the start
         return preparation, StreamState(of.labels, schema=of.schema)
 
     def run(
@@ -417,6 +486,8 @@ class SavedRun:
         batches = dataset.batches(order, 0 if self._restart else run.rounds)
         results = run_batches(self._left(batches, run), [run], [*observers, save_if_due])
         dataset.facts()  # raises an error for invalid data, before saving
+        if self._save_to:
+            self._warn_of_reset(run)
         if self.model and (remark := self.model.remark(dataset)):
             self._say(remark)
         for path in saved:
@@ -424,16 +495,23 @@ class SavedRun:
         return results
 
     def _restarted(self, checkpoint: Model, fresh: Run, path: str) -> Run:
-        """The run of the checkpoint; an error if its settings differ from those of a new run."""
-        params = fresh.player.learner.params(), fresh.player.kernel.params()
-        asked = fresh.setup.learner, fresh.setup.kernel, fresh.options.seed, fresh.costs, *params
-        names = ("learner", "kernel", "seed", "costs", "params", "kernel_params")
-        if asked != tuple(getattr(checkpoint.header, name) for name in names):
+        """The run of the checkpoint; an error if its learner differs from that of a new run.
+
+        Options are the same, but the number of rounds may have changed, which some learners use.
+        """
+        of = checkpoint.header
+        player = fresh.player
+        asked = fresh.setup.learner, player.learner.params(), player.kernel.params()
+        if asked != (of.learner, of.params, of.kernel_params):
             raise self._other_run()
         return checkpoint.run(path, fresh.options, same_file=True)
 
     def _left(self, batches: Iterable[Batch], run: Run) -> Iterator[Batch]:
-        """Yield the rows after the checkpoint; an error if earlier rows have changed."""
+        """Yield the rows after the checkpoint; an error if earlier rows have changed.
+
+        If a signal ends the stream before, `StreamEnded` is raised: nothing was learned, and
+        a state with the position of the replay must not be saved.
+        """
         for batch in batches:
             done = min(max(self.checkpointed - self._trail.rounds, 0), len(batch.labels))
             if done:
@@ -446,8 +524,11 @@ class SavedRun:
                 left = batch.part(slice(done, len(batch.labels)))
                 self._trail.add(left)
                 yield left
-        if self._trail.rounds < self.checkpointed and not watch.ended_by:
-            raise self._other_run()
+        if self._trail.rounds < self.checkpointed:
+            if watch.ended_by is None:
+                raise self._other_run()
+            self._say(f"the rows before {self._checkpoint} were still being read: it is unchanged")
+            raise StreamEnded
 
     def _save(self, path: str, run: Run, dataset: Dataset) -> None:
         before = self.model or self._restart
@@ -466,17 +547,35 @@ class SavedRun:
             digest=self._trail.digest,
             data=dataset.name,
             schema=dataset.traits.schema,
+            options=self._options,
         )
         write_atomically(path, to_bytes(model))
+
+    def _warn_of_reset(self, run: Run) -> None:
+        """Warn that the model has forgotten rows."""
+        reset = run.player.last_reset
+        if reset is None:
+            return
+        known = f"{run.rounds - reset:,} of {run.rounds:,} rows"
+        text = f"the saved model knows only the last {known}: it was reset in round {reset:,}"
+        never = "; with `-p alarm=inf` it never is"
+        self._warn(text + (never if "alarm" in run.player.learner.specs() else ""))
 
     def _greet(self, run: Run) -> None:
         rounds, mistakes = f"{run.rounds:,} rounds", f"{run.mistakes:,} mistakes"
         self._say(f"the run continues after {rounds} with {mistakes}")
 
-    def _other_run(self) -> UserError:
+    def _check_options(self, before: Mapping[str, OptionValue]) -> None:
+        """Refuse a checkpoint of a run with other options."""
+        names = sorted({*before, *self._options})
+        changed = [name for name in names if before.get(name) != self._options.get(name)]
+        if changed:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in changed)
+            raise self._other_run(f"other values of {flags}")
+
+    def _other_run(self, how: str = "other data, learner or number of rounds") -> UserError:
         return UserError(
-            "this checkpoint belongs to another run: other data, learner, parameters, number of "
-            "rounds or seed",
+            f"this checkpoint belongs to another run: {how}",
             code=ExitCode.USAGE,
             place=Place(self._checkpoint or ""),
             hint="repeat the command that made it, or delete the file to start from scratch",

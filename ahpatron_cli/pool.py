@@ -87,10 +87,13 @@ class _Process(Generic[T, R]):
         self._function = function
         self._executor = ProcessPoolExecutor(1, _SPAWN, _end_with_parent)
         resource_tracker.ensure_running()  # start it now: it unblocks signals
+        before = multiprocessing.active_children()
         # The process inherits blocked signals: only the parent handles Ctrl-C and ends it.
         with deferred():
             self._executor.submit(int)
-        (self._process,) = self._executor._processes.values()
+        new = [child for child in multiprocessing.active_children() if child not in before]
+        self._process = new[0] if new else None
+        """None if it has ended already."""
 
     def submit(self, task: T) -> Future[R]:
         try:
@@ -102,8 +105,11 @@ class _Process(Generic[T, R]):
 
     def end(self) -> str:
         """Kill the process if it is alive; return a text on how it ended."""
-        self._process.kill()
+        if self._process:
+            self._process.kill()
         self._executor.shutdown(cancel_futures=True)
+        if self._process is None:
+            return "the process that ran it ended at once"
         code = self._process.exitcode or 0
         if code >= 0:
             return f"the process that ran it ended with exit code {code}"

@@ -7,18 +7,21 @@ bounded size, from which all statistics are computed.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from ahpatron_cli import __version__
-from ahpatron_cli.core.rows import CsrRows, Floats, row_sums
+from ahpatron_cli.core import Gaussian, Kernel
+from ahpatron_cli.core.rows import CsrRows, Floats, row_sums, rows_of
 from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.data.dataset import DENSE_SHARE
 from ahpatron_cli.data.geometry import (
+    MOST_TRIED_ROWS,
     SUGGESTED_LEARNER,
     TOO_SMALL,
     Alignment,
@@ -36,8 +39,10 @@ from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import STDIN_NAME, Source
-from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
-from ahpatron_cli.numbers import share, short
+from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
+from ahpatron_cli.errors import UserError
+from ahpatron_cli.metrics import metrics_of
+from ahpatron_cli.numbers import counted, share, short
 from ahpatron_cli.records import SCHEMA
 
 MOST_VALUES = 1 << 21
@@ -48,8 +53,14 @@ MOST_SAMPLED, MOST_SAMPLED_VALUES = 4000, 1 << 20
 """Largest number of randomly drawn rows, and of their values, for distances and A_T."""
 MOST_FAULTS = 20
 """Largest number of faulty lines that are listed; all are counted."""
+MOST_HINTS = 3
+"""Largest number of different hints on the faults of a table."""
 RARE = 0.1
 """Share of rows below which a class counts as rare."""
+TRIED_COSTS = (2.0, 5.0, 10.0, 20.0)
+"""Weights of a rare label that are tried."""
+WORTHWHILE = 0.02
+"""Smallest gain of F1 for which a weight is advised."""
 _COMPARABLE_RATIO = 10.0
 """Largest ratio of feature ranges that needs no scaling."""
 _UNIT_TOLERANCE = 1e-3
@@ -65,11 +76,19 @@ class LabelCount(Struct, frozen=True):
     """Name of the label in a table, unless it is a number."""
 
 
+class TriedCost(Struct, frozen=True):
+    """A weight of the rare label, and F1 of that label on the rows drawn at random."""
+
+    cost: float
+    f1: float
+
+
 class FaultyLine(Struct, frozen=True):
     """Position and description of a fault, with a hint."""
 
     line: int
-    column: int
+    column: int | None
+    """Position in the line; None in a table, where the problem names the column."""
     problem: str
     hint: str | None
 
@@ -99,6 +118,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     positive: float | None = None
     """The label that `run` encodes as +1; None for several classes or with a `label_problem`."""
     label_problem: str | None = None
+    unlabelled: int = 0
+    """Number of rows without a label."""
     grouped: bool = False
     """Whether the rows are grouped by label."""
     faults: int
@@ -139,6 +160,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Results of the values of σ that were tried, the best first."""
     tried_metron: float | None = None
     """Mistake rate of metron on the same rows, without scaling."""
+    tried_costs: tuple[TriedCost, ...] = ()
+    """F1 with several weights of a rare label, of the suggested learner; first with weight 1."""
     advice: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
     """Suggested next commands."""
@@ -175,16 +198,24 @@ def profile_of(
             problem = fault.problem + (f" ({fault.note})" if fault.note else "")
             faulty.append(FaultyLine(line, fault.column, problem, hint_of(fault, source.name)))
 
+    def take_fault_of_table(fault: UserError) -> None:
+        if len(faulty) < MOST_FAULTS:
+            line = fault.place.line if fault.place else None
+            faulty.append(FaultyLine(line or 1, None, fault.problem, fault.hint))
+
     reader: SvmReader | TableReader
     if is_table(source, table):
-        reader = TableReader(source, table)  # stops at its first fault
+        reader = TableReader(source, table, on_fault=take_fault_of_table)
+        check_features(reader.schema, max_features, source.name)
     else:
-        reader = SvmReader(source, max_features=max_features, on_fault=take_fault)
+        reader = SvmReader(
+            source, max_features=max_features, on_fault=take_fault, may_lack_labels=True
+        )
     tally, room = LabelTally(), MOST_VALUES
     parts, hashes, labels = list[CsrRows](), list[Any](), list[Floats]()
     for chunk in reader:
         tally.add(chunk.labels)
-        part = chunk.stored
+        part = chunk.stored.without_zeros()
         sizes = part.indptr + np.arange(len(part) + 1)  # an empty row needs memory, too
         count = int(np.searchsorted(sizes, room, "right")) - 1
         if count:
@@ -203,23 +234,25 @@ def profile_of(
         "features": info.features,
         "density": reader.values_read / rows / info.features if rows and info.features else None,
         "faults": reader.faults,
-        "faulty_lines": tuple(faulty),
+        "faulty_lines": tuple(sorted(faulty, key=lambda one: one.line)),
         "stopped": reader.stopped,
     }
     if rows:
         names = {value: name for name, value in info.schema.labels.items()} if info.schema else {}
-        found |= _label_facts(tally, positive, names)
+        found["unlabelled"] = rows - tally.rows
+        found |= _label_facts(tally, positive, names, lacks_labels=tally.rows < rows)
         first, seen = np.concatenate(labels), np.concatenate(hashes)
         matrix = CsrRows.concatenate(parts)
         parts.clear()
-        classes = first if positive is None else (first == positive).astype(np.float64)
+        labelled = np.flatnonzero(~np.isnan(first))
+        classes = first if positive is None else np.where(np.isnan(first), first, first == positive)
         found |= _statistics(matrix, seen, classes, info.max_index + 1, int(not info.zero_based))
         if info.schema and (widest := found["widest"]):  # features of a table have names
             found["widest"] = (info.schema.features[widest[0] - 1], *widest[1:])
         found["scale"] = scale or found["advised_scale"]
         if not found["label_problem"]:
-            found["baseline"] = _baseline(classes)
-        drawn = np.random.default_rng(seed).permutation(len(first))[:MOST_SAMPLED]
+            found["baseline"] = _baseline(classes[labelled])
+        drawn = np.random.default_rng(seed).permutation(labelled)[:MOST_SAMPLED]
         values = np.cumsum(np.diff(matrix.indptr)[drawn])
         drawn = drawn[: max(int(np.searchsorted(values, MOST_SAMPLED_VALUES, "right")), 1)]
         found |= _geometry(matrix.take(drawn), first[drawn], found, sigma)
@@ -229,21 +262,27 @@ def profile_of(
 
 
 def _label_facts(
-    tally: LabelTally, positive: float | None, names: Mapping[float, str]
+    tally: LabelTally, positive: float | None, names: Mapping[float, str], *, lacks_labels: bool
 ) -> dict[str, Any]:
-    """Fields on how `run` would encode these labels; `positive` is the value of --positive."""
+    """Fields on how `run` would encode these labels; `positive` is the value of --positive.
+
+    `lacks_labels` means that there are also rows without a label.
+    """
     labels, complete = sorted(tally.counts), not tally.overflowed
     pair: tuple[float | None, float | None] = None, None
     problem = None
-    if positive is not None and positive not in labels and complete:
+    if positive is not None and positive not in labels and complete and labels:
         problem = f"no row has the label {show(positive)} that --positive names"
     elif positive is not None:
         others = [label for label in labels if label != positive]
         pair = others[0] if len(others) == 1 and complete else None, positive
     elif fault := class_fault(tally):
         problem = f"{fault}: --positive LABEL runs one label against all others"
+    elif not labels:
+        problem = "no row has a label: there is nothing to learn"
     elif len(labels) == 1:
-        problem = "all rows have the same label: there is nothing to learn"
+        which = "all rows with a label" if lacks_labels else "all rows"
+        problem = f"{which} have the same label: there is nothing to learn"
     elif len(labels) == 2:
         pair = labels[0], labels[1]
     return {
@@ -270,7 +309,9 @@ def _statistics(
     rows: CsrRows, hashes: Any, labels: Floats, width: int, first: int
 ) -> dict[str, Any]:
     """Fields on duplicates, ranges and advised scaling; features are columns from `first` on."""
-    _, earliest, group = np.unique(hashes, return_index=True, return_inverse=True)
+    labelled = ~np.isnan(labels)
+    known = labels[labelled]
+    _, earliest, group = np.unique(hashes[labelled], return_index=True, return_inverse=True)
     width = max(min(width, MOST_COLUMNS), first)
     looked = rows.columns < width
     columns, values = rows.columns[looked], rows.values[looked]
@@ -289,8 +330,8 @@ def _statistics(
     at = int(np.argmax(halves)) if len(halves) else 0
     return {
         "examined": len(rows),
-        "duplicates": len(rows) - len(earliest),
-        "contradictory": int(np.count_nonzero(labels != labels[earliest][group])),
+        "duplicates": len(rows) - len(np.unique(hashes)),
+        "contradictory": int(np.count_nonzero(known != known[earliest][group])),
         "low": float(low.min()) if len(low) else None,
         "high": float(high.max()) if len(high) else None,
         "constant": int(np.count_nonzero(low == high)),
@@ -351,8 +392,41 @@ def _geometry(
     if facts and not problem:
         encoded = labels if positive is None else signs
         facts["tried"] = try_sigmas(rows, encoded, facts["sigma"])
-        facts["tried_metron"] = try_learner("metron", drawn, encoded)
+        first = slice(0, min(len(labels), MOST_TRIED_ROWS))
+        metron = try_learner("metron", rows_of(drawn, first), encoded[first])
+        facts["tried_metron"] = metron and metron.mistakes / metron.rounds
+        rare = _rare_label(found["labels"])
+        if rare is not None and positive is not None:
+            is_rare = labels == rare.label
+            if is_best(facts["tried_metron"], facts["tried"]):
+                facts["tried_costs"] = _try_costs("metron", drawn, is_rare)
+            else:
+                kernel = Gaussian(sigma=best_sigma(facts["sigma"], facts["tried"]))
+                facts["tried_costs"] = _try_costs(SUGGESTED_LEARNER, rows, is_rare, kernel)
     return {**facts, "alignments": tuple(alignments), "unknown": tuple(unknown)}
+
+
+def _rare_label(labels: Sequence[LabelCount]) -> LabelCount | None:
+    """The rarer of two labels, if it is rare; else None."""
+    if len(labels) != 2:
+        return None
+    rarer = min(labels, key=lambda one: one.rows)
+    return rarer if rarer.rows < RARE * sum(one.rows for one in labels) else None
+
+
+def _try_costs(
+    learner: str, rows: CsrRows, is_rare: NDArray[np.bool_], kernel: Kernel | None = None
+) -> tuple[TriedCost, ...]:
+    """F1 of the rare label on these rows, with weights of it from 1 on; empty if not computed."""
+    found = list[TriedCost]()
+    for cost in (1.0, *TRIED_COSTS):
+        weights = np.where(is_rare, cost, 1.0)
+        tally = try_learner(learner, rows, is_rare.astype(np.float64), kernel, weights)
+        if tally is None:
+            return ()
+        f1 = metrics_of(tally.confusion.tolist(), None, None).f1
+        found.append(TriedCost(cost, f1 or 0.0))
+    return tuple(found)
 
 
 def _advice(profile: Profile) -> list[str]:
@@ -363,20 +437,21 @@ def _advice(profile: Profile) -> list[str]:
         items += [one.hint for one in profile.faulty_lines[-1:] if one.hint]
     elif profile.faults:
         items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
+        hints = [one.hint for one in profile.faulty_lines if one.hint and one.column is None]
+        items += list(dict.fromkeys(hints))[:MOST_HINTS]
     if not profile.rows:
         return items
     if profile.label_problem:
         items.append(profile.label_problem)
     if profile.grouped:
         items.append("use --shuffle: the rows are grouped by label, online learners need a mix")
-    rarer = min(profile.labels, key=lambda one: one.rows)
-    part = rarer.rows / profile.rows
-    if profile.positive is not None and len(profile.labels) == 2 and part < RARE:
-        name = rarer.name or show(rarer.label)
+    if profile.unlabelled:
         items.append(
-            f"only {share(part)} of the rows have the label {name}: use --metrics, "
-            f"which shows its recall, and --cost {name}={round(1 / part - 1)}"
+            f"{counted(profile.unlabelled, 'row')} without a label: `ahpatron run` predicts "
+            "such rows and does not learn from them; --shuffle and sweeps refuse them"
         )
+    if profile.positive is not None and (rare := _rare_label(profile.labels)):
+        items.append(_advice_on_rare(rare, profile))
     if contradictory := profile.contradictory:
         items.append(f"{contradictory:,} rows contradict others: no learner gets all of them right")
     if profile.advised_scale != "none":
@@ -384,6 +459,23 @@ def _advice(profile: Profile) -> list[str]:
     elif profile.sigma:
         items.append(f"no scaling is needed: {profile.reason}")
     return items
+
+
+def _advice_on_rare(rare: LabelCount, profile: Profile) -> str:
+    """Advice for data with a rare label: how to see its figures, and a weight if one helps."""
+    name = rare.name or show(rare.label)
+    part = rare.rows / (profile.rows - profile.unlabelled)
+    options = "--metrics" if rare.label == profile.positive else f"--positive {name} --metrics"
+    text = f"only {share(part)} of the rows have the label {name}: use {options}, which shows"
+    text += " its precision, recall and F1"
+    if profile.tried_costs:
+        plain, *weighed = profile.tried_costs
+        best = max(weighed, key=lambda one: one.f1)
+        by_guessing = 2 * part / (1 + part)  # F1 of predicting the rare label for every row
+        if best.f1 >= max(plain.f1, by_guessing) + WORTHWHILE:
+            gain = f"F1 rises from {share(plain.f1)} to {share(best.f1)} on rows drawn at random"
+            text += f"; with --cost {name}={short(best.cost)} {gain}"
+    return text
 
 
 def _next_commands(profile: Profile, table: TableOptions) -> list[str]:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class DataRecord(Struct, frozen=True):
-    """The data set of a run; `sha256` is the hash of the file if all of it was read."""
+    """The data set of a run; `sha256` is the hash of the file, with --limit that of the rows."""
 
     path: str
     rounds: Count
@@ -39,6 +39,8 @@ class DataRecord(Struct, frozen=True):
     labels: tuple[Number | None, ...]
     """The labels encoded as -1 (None: all others) and +1; or those of three or more classes."""
     sha256: str | None
+    label_names: tuple[str, ...] | None = None
+    """Names of `labels` in a table, in the same order; None for LIBSVM text."""
 
 
 class ThisFile(Struct, frozen=True):
@@ -95,7 +97,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     updates: Count
     halvings: Count | None = None
     zeta: float | None
-    """ζ of Theorem 5; null for learners without halvings, like `halvings`."""
+    """ζ of Theorem 6; null for learners without halvings, like `halvings`."""
     support_size: Count | None
     """|S|; with one learner per class the largest, and updates, halvings and restarts are sums."""
     norm: float | None
@@ -203,8 +205,6 @@ class Report:
     """Whether repeats are random permutations (else file order)."""
     certified: Sequence[Certificate | tuple[str, ...]] | None = None
     """Certificate of each run, or the reasons why it has none; only with `--certify`."""
-    label_names: Sequence[str] = ()
-    """Names of the labels of a table, in the order of `data.labels`."""
 
     def by_learner(self) -> list[list[RunRecord]]:
         """Runs grouped by learner and parameters, in order of first appearance."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from river import base
@@ -13,6 +14,13 @@ from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import Rows
 from ahpatron_cli.estimator import configured
 from ahpatron_cli.runner import generator_seed
+
+
+class _Row(NamedTuple):
+    """An example as a row for the engine, and the columns of the features that are new in it."""
+
+    cells: Rows
+    new_columns: dict[Any, int]
 
 
 class KernelClassifier(base.Classifier):
@@ -26,10 +34,11 @@ class KernelClassifier(base.Classifier):
 
     Parameters
     ----------
-    learner : str
+    learner : str or None
         Name as in `ahpatron learners`, or of a registered class of your own, or `FILE.py:Class`.
-    kernel : str
-        Name as in `ahpatron learners`.
+        None selects metron; parameters that it does not have are then refused.
+    kernel : str or None
+        Name as in `ahpatron learners`; None selects the Gaussian kernel.
     budget : int
         Largest number of support examples; None for learners without a budget.
     sigma : float or None
@@ -52,9 +61,9 @@ class KernelClassifier(base.Classifier):
 
     def __init__(
         self,
-        learner: str = "ahpatron",
+        learner: str | None = None,
         *,
-        kernel: str = "gaussian",
+        kernel: str | None = None,
         budget: int | None = 100,
         sigma: float | None = None,
         params: Mapping[str, Value] | None = None,
@@ -78,25 +87,33 @@ class KernelClassifier(base.Classifier):
         return True
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn from one example x with label y and weight w (if the learner supports weights)."""
-        if y not in self._labels:
-            self._labels.append(y)
-            if len(self._labels) == 1:
-                self._players = [self._player(1)]
-            elif len(self._labels) > 2:
-                first = [self._player(0)] if len(self._labels) == 3 else []
-                self._players = [*first, *self._players, self._player(len(self._labels) - 1)]
-        row, own = self._row(x), self._labels.index(y)
+        """Learn from one example x with label y and weight w (if the learner supports weights).
+
+        An example of weight 0 is left out. An example that is refused leaves no trace.
+        """
+        if y is None or y != y:
+            raise ValueError(f"y must be a label, got {y!r}")
+        if not 0.0 <= w < math.inf:
+            raise ValueError(f"w must be a finite weight >= 0, got {w!r}")
+        row = self._row(x)
+        if w == 0.0:
+            return
+        labels = self._labels if y in self._labels else [*self._labels, y]
+        players = self._players_of(len(labels))
+        own = labels.index(y)
         weights = None if w == 1.0 else [w]
-        for number, player in enumerate(self._players, 1 if len(self._players) == 1 else 0):
-            player.feed(row, [1.0 if number == own else -1.0], weights)
+        for number, player in enumerate(players, 1 if len(players) == 1 else 0):
+            player.feed(row.cells, [1.0 if number == own else -1.0], weights)
+        self._columns.update(row.new_columns)
+        self._labels = labels
+        self._players = players
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Probability of each label seen so far; of more than two classes, normalised to sum 1."""
+        cells = self._row(x).cells
         if len(self._labels) < 2:
             return dict.fromkeys(self._labels, 1.0)
-        row = self._row(x)
-        shares = [p.calibration.probabilities(p.scores(row))[0, 1] for p in self._players]
+        shares = [p.calibration.probabilities(p.scores(cells))[0, 1] for p in self._players]
         shares = [1.0 - shares[0], shares[0]] if len(shares) == 1 else shares
         total = sum(shares) or 1.0
         return {
@@ -105,13 +122,23 @@ class KernelClassifier(base.Classifier):
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
         """Predicted label of x: the class with the largest f(x); None before the first example."""
+        cells = self._row(x).cells
         if len(self._labels) < 2:
             return self._labels[0] if self._labels else None
-        row = self._row(x)
-        scores = [player.scores(row).item() for player in self._players]
+        scores = [player.scores(cells).item() for player in self._players]
         if len(scores) == 1:
             return self._labels[scores[0] >= 0]
         return self._labels[int(np.argmax(scores))]
+
+    def _players_of(self, classes: int) -> list[Player]:
+        """The players for this number of classes: those so far, and new ones for new classes."""
+        known = self._players
+        if not known:
+            return [self._player(1)]
+        if classes <= 2 or classes == len(known):
+            return known
+        first = [self._player(0)] if len(known) == 1 else []
+        return [*first, *known, self._player(classes - 1)]
 
     def _player(self, number: int) -> Player:
         named = {"budget": self.budget, "sigma": self.sigma}
@@ -120,16 +147,47 @@ class KernelClassifier(base.Classifier):
         seed = (*generator_seed(self.seed, 0, learner.name), number)
         return Player(learner, kernel, seed=seed)
 
-    def _row(self, x: Mapping[Any, float]) -> Rows:
-        columns = self._columns
-        if new := x.keys() - columns.keys():
-            for name in sorted(new, key=repr):  # independent of the order of the dict
-                columns[name] = len(columns)
-        numbers = [columns[name] for name in x]
+    def _row(self, x: Mapping[Any, Any]) -> _Row:
+        """The example as a row; features that were never learned have columns after the others."""
+        known = self._columns
+        new: dict[Any, int] = {}
+        if names := x.keys() - known.keys():
+            ordered = sorted(names, key=repr)  # independent of the order of the dict
+            new = {name: len(known) + i for i, name in enumerate(ordered)}
+        values = _numbers(x)
+        numbers = [new[name] if name in new else known[name] for name in x]
+        width = len(known) + len(new)
         if not self.sparse:
-            row = np.zeros((1, max(len(columns), 1)))
-            row[0, numbers] = list(x.values())
-            return row
+            row = np.zeros((1, max(width, 1)))
+            row[0, numbers] = values
+            return _Row(row, new)
         order = np.argsort(numbers)
-        cells = np.array(numbers, np.int32)[order], np.array(list(x.values()), np.float64)[order]
-        return CsrRows(np.array([0, len(order)]), *cells, width=len(columns))
+        columns = np.array(numbers, dtype=np.int32)[order]
+        ordered_values = np.array(values, dtype=np.float64)[order]
+        indptr = np.array([0, len(order)])
+        return _Row(CsrRows(indptr, columns, ordered_values, width=width), new)
+
+
+def _numbers(x: Mapping[Any, Any]) -> list[Any]:
+    """The values of an example; a ValueError that names the first one that is not a number."""
+    values = list(x.values())
+    try:
+        are_numbers = math.isfinite(sum(values))  # much faster than to look at each
+    except (TypeError, ValueError, OverflowError):
+        are_numbers = False
+    return values if are_numbers else [_number(name, value) for name, value in x.items()]
+
+
+def _number(name: Any, value: Any) -> float:
+    if value is None:
+        raise ValueError(f"feature {name!r} has no value: leave it out, or impute it")
+    if isinstance(value, str):
+        hint = "encode it, for example with preprocessing.OneHotEncoder"
+        raise ValueError(f"feature {name!r} is text, {value!r}: {hint}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"feature {name!r} is not a finite number: {value!r}")
+    return number

@@ -34,6 +34,8 @@ RETRIES = 2
 
 LISTING = "`ahpatron learners` lists all learners and their parameters"
 NUMERICAL_HINT = "try `--scale standard`, a larger `--sigma`, or another step"
+OWN_KERNEL_HINT = "try `--scale standard`"
+"""The hint for learners with a kernel of their own, which have no σ."""
 AUTO = "auto"
 """Value of σ that means: select it from the first rows of each file."""
 
@@ -138,6 +140,8 @@ class RunOptions:
     """Whether to record the learning curve."""
     certify: bool = False
     """Whether to compute certificates."""
+    theorem: str | None = None
+    """The theorem to certify (--theorem); None: that with the smallest bound."""
     jobs: int = 1
     """Number of processes."""
 
@@ -268,8 +272,9 @@ class Run:
             raise self._not_computed("f(x)", batch, error) from None
 
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
-        problem, line = f"{what} cannot be computed: {error}", int(batch.lines[error.row])
-        return bad_data(problem, self.path, line, NUMERICAL_HINT)
+        problem = f"{what} cannot be computed: {error}"
+        hint = OWN_KERNEL_HINT if self.player.learner.own_kernel else NUMERICAL_HINT
+        return bad_data(problem, self.path, int(batch.lines[error.row]), hint)
 
     def result(self) -> RunResult:
         """Record, curve and warnings of the pass so far."""

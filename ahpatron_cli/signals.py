@@ -94,7 +94,12 @@ class Watch:
         finally:
             raise_on_signals()
             signal.signal(signal.SIGUSR1, before)
-            self.ended_by = self._figures = None
+            self._figures = None
+            self.ended_by = None
+
+    def end_stream(self, by: signal.Signals) -> None:
+        """End the stream after the rows that were read, as if this signal had arrived."""
+        self.ended_by = by.name
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         self.ended_by = signal.Signals(number).name

@@ -8,6 +8,7 @@ No test framework is needed: a violated property raises an AssertionError that n
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ahpatron_cli.core import Gaussian, Kernel, Learner, Player
+from ahpatron_cli.core import Gaussian, Kernel, Learner, Player, mistaken, predicted
+from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, compressed
@@ -33,10 +35,22 @@ COUNTS = ("mistakes", "nonpositive_margins", "updates", "margin_updates")
 
 
 class Stream(NamedTuple):
-    """A stream of examples: rows X and labels y (-1 or +1)."""
+    """A stream of examples: rows X and labels y (-1 or +1; with more classes 0, 1, …)."""
 
     X: Any
     y: Floats
+    classes: int = 2
+    weights: Floats | None = None
+
+    def part(self, start: int, stop: int) -> Stream:
+        """The rows `start` to `stop`."""
+        weights = None if self.weights is None else self.weights[start:stop]
+        return self._replace(X=self.X[start:stop], y=self.y[start:stop], weights=weights)
+
+    @property
+    def other_labels(self) -> Floats:
+        """Labels that all differ from those of the stream."""
+        return -self.y if self.classes == 2 else (self.y + 1) % self.classes
 
 
 def check_learner(kind: type[Learner], reference: Reference | None = None, **params: Value) -> None:
@@ -61,6 +75,28 @@ def check_learner(kind: type[Learner], reference: Reference | None = None, **par
             law(learner, stream, KERNEL)
         if reference is not None:
             equals_reference(learner, stream, reference, params)
+    for stream in harder_streams():
+        for variant in variants(learner, stream):
+            for law in LAWS.values():
+                law(variant, stream, KERNEL)
+
+
+def variants(learner: Learner, stream: Stream) -> Iterator[Learner]:
+    """The learner in each way in which it can run on a stream; none if it cannot.
+
+    Several classes are learned on one S and by one learner per class. Only learners with
+    `takes_costs` run on weighted examples.
+    """
+    if stream.weights is not None and not learner.takes_costs:
+        return
+    ways = learner.specs()["multiclass"].words if "multiclass" in learner.specs() else ()
+    if stream.classes == 2 or not ways:
+        yield learner
+        return
+    for way in ways:
+        # a learner may refuse a combination of parameters
+        with contextlib.suppress(ParameterError):
+            yield type(learner)(**{**learner.params(), "multiclass": way})
 
 
 def equals_reference(
@@ -87,27 +123,29 @@ def no_round_sees_a_later_one(learner: Learner, stream: Stream, kernel: Kernel) 
     before = _run(learner, stream, kernel)[1]
     for t in sorted({0, len(before) // 3, len(before) - 1}):
         X, y = stream.X.copy(), stream.y.copy()
-        X[t + 1 :], y[t:] = 2.5 - X[t + 1 :], -y[t:]
-        player, scores = _run(learner, Stream(X, y), kernel)
+        X[t + 1 :], y[t:] = 2.5 - X[t + 1 :], stream.other_labels[t:]
+        player, scores = _run(learner, stream._replace(X=X, y=y), kernel)
         _agree(f"sees nothing later in round {t}", player, scores[: t + 1], before[: t + 1])
 
 
 def budget_and_radius_hold(learner: Learner, stream: Stream, kernel: Kernel) -> None:
     """Check |S| <= B and ‖f‖ <= U after every few rounds, for learners with a budget or radius."""
-    player = Player(learner, kernel, horizon=len(stream.y), block=8)
+    player = Player(learner, kernel, classes=stream.classes, horizon=len(stream.y), block=8)
     most = math.inf if player.learner.most_kept is None else player.learner.most_kept
-    radius = getattr(player.learner, "radius", math.inf) * (1 + 1e-12)
+    radius = getattr(player.learner, "radius", math.inf) * (1 + 1e-9)
     for t in range(0, len(stream.y), 8):
-        player.feed(stream.X[t : t + 8], stream.y[t : t + 8])
-        size, norm = player.f.size or 0, player.f.norm
-        assert size <= most, f"{learner.name}: |S| = {size} is above the budget, {most}"
-        assert norm <= radius, f"{learner.name}: ‖f‖ = {norm} is above the radius, {radius}"
+        _feed(player, stream.part(t, t + 8))
+        for f in (loop.f for loop in player.loops):
+            size = f.size or 0
+            assert size <= most, f"{learner.name}: |S| = {size} is above the budget, {most}"
+            norm = max(_norms(f))
+            assert norm <= radius, f"{learner.name}: ‖f‖ = {norm} is above the radius, {radius}"
 
 
 def one_object_runs_on_two_streams(learner: Learner, stream: Stream, kernel: Kernel) -> None:
     """Check that a run does not change the learner object: a second run gives the same scores."""
     first = _run(learner, stream, kernel)[1]
-    _run(learner, Stream(1.5 - stream.X[::-1], -stream.y[::-1]), kernel)
+    _run(learner, stream._replace(X=1.5 - stream.X[::-1], y=stream.other_labels[::-1]), kernel)
     for same in (learner, type(learner)(**learner.params())):
         _agree("has the same scores again", *_run(same, stream, kernel), first, exactly=True)
 
@@ -120,17 +158,20 @@ def pieces_are_one_stream(learner: Learner, stream: Stream, kernel: Kernel) -> N
     whole, expected = _run(learner, stream, kernel)
     rng, rounds = np.random.default_rng(len(stream.y)), len(stream.y)
     for length in (1, 64, None):
-        player, scores, begin = Player(learner, kernel, horizon=rounds), [np.empty(0)], 0
+        player = Player(learner, kernel, classes=stream.classes, horizon=rounds)
+        scores = []
+        begin = 0
         law = f"runs on pieces of {length or 'any number of'} rows"
         law += "" if length == 1 else ", saved and resumed in between"
         while begin < rounds:
             end = begin + (length or int(rng.integers(1, 90)))
-            scores.append(player.feed(stream.X[begin:end], stream.y[begin:end]))
+            scores.append(_feed(player, stream.part(begin, end)))
             begin = end
             if length != 1:
                 state = copy.deepcopy(player.state_dict())
                 fresh = type(learner)(**player.learner.params())
-                player = Player(fresh, kernel, seed=(99,)).load_state_dict(state)
+                player = Player(fresh, kernel, classes=stream.classes, seed=(99,))
+                player.load_state_dict(state)
         _agree(law, player, np.concatenate(scores), expected, _counts(whole), exactly=length == 64)
 
 
@@ -141,24 +182,44 @@ def sparse_is_dense(learner: Learner, stream: Stream, kernel: Kernel) -> None:
     """
     X = np.where(np.abs(stream.X) < 0.5, 0.0, stream.X)
     for rows in (X, _with_offset_and_gaps(X)):
-        dense = _run(learner, Stream(rows, stream.y), kernel)[1]
-        sparse = _run(learner, Stream(compressed(rows), stream.y), kernel)
+        dense = _run(learner, stream._replace(X=rows), kernel)[1]
+        sparse = _run(learner, stream._replace(X=compressed(rows)), kernel)
         _agree("runs on sparse rows as on dense ones", *sparse, dense)
-        stored = _run(learner, Stream(_storing_zeros(rows), stream.y), kernel)
+        stored = _run(learner, stream._replace(X=_storing_zeros(rows)), kernel)
         _agree("runs on sparse rows with stored zeros as on dense ones", *stored, dense)
 
 
 def tracked_norm_is_the_norm(learner: Learner, stream: Stream, kernel: Kernel) -> None:
     """Check that ‖f‖ of an expansion is √(aᵀKa), and that `scores` returns what is predicted."""
     player, _ = _run(learner, stream, kernel)
-    f = player.f
-    if isinstance(f, Expansion) and f.points is not None:
-        gram = f.kernel.between(f.points, f.points)
-        exact = math.sqrt(max(float(f.coefficients @ gram @ f.coefficients), 0.0))
-        _agree("tracks ‖f‖", player, np.array(f.norm), np.array(exact))
+    for f in (loop.f for loop in player.loops):
+        if isinstance(f, Expansion) and f.points is not None:
+            _agree("tracks ‖f‖", player, np.array(f.norm), np.array(math.hypot(*_norms(f))))
     score = player.score(stream.X[0])
     predicted = player.learn(stream.X[0], float(stream.y[0]))
     _agree("predicts what is read", player, np.array(predicted), np.array(score))
+
+
+def every_mistake_is_an_update(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+    """Check that `update` is called after each wrong prediction, also where f(x) is a tie.
+
+    Learners whose `update_below` is negative at first are left out.
+    """
+    player = Player(learner, kernel, classes=stream.classes, horizon=len(stream.y))
+    if player.learner.update_below < 0:
+        return
+    called = [_calls(loop.learner) for loop in player.loops]
+    scores = _feed(player, stream)
+    for c, rounds in enumerate(called):
+        if stream.classes == 2:
+            wrong = mistaken(stream.y, stream.y * scores)
+        elif len(called) == 1:
+            wrong = predicted(scores) != stream.y
+        else:
+            signs = np.where(stream.y == c, 1.0, -1.0)
+            wrong = mistaken(signs, signs * scores[:, c])
+        missed = np.setdiff1d(np.flatnonzero(wrong), rounds)
+        assert not len(missed), f"{learner.name} updates after the mistake of round {missed[0]}: no"
 
 
 Law: TypeAlias = Callable[[Learner, Stream, Kernel], None]
@@ -166,7 +227,7 @@ Law: TypeAlias = Callable[[Learner, Stream, Kernel], None]
 LAWS: dict[str, Law] = {law.__name__: law for law in (
     block_size_never_matters, no_round_sees_a_later_one, budget_and_radius_hold,
     one_object_runs_on_two_streams, pieces_are_one_stream, sparse_is_dense,
-    tracked_norm_is_the_norm,
+    tracked_norm_is_the_norm, every_mistake_is_an_update,
 )}
 # fmt: on
 """All checks by name, except the comparison with a reference implementation."""
@@ -180,6 +241,25 @@ def _streams() -> Iterator[Stream]:
         wave = np.sin(2 * X[:, 0]) + 0.5 * X.sum(axis=1) + noise * rng.normal(size=rounds)
         flipped = rng.random(rounds) < noise
         yield Stream(X, np.where((wave >= 0) != flipped, 1.0, -1.0))
+
+
+def harder_streams() -> Iterator[Stream]:
+    """Random streams of three classes, with weights, and with ties.
+
+    Ties: rows so far apart that κ is 0 and so is f(x) at a new row, each repeated with equal and
+    with other labels.
+    """
+    rng, rounds = np.random.default_rng(38), 80
+    X = rng.normal(size=(rounds, 2)).round(3)
+    classes = np.digitize(X[:, 0] + 0.3 * np.sin(5 * X[:, 1]), [-0.4, 0.4]).astype(float)
+    signs = np.where(classes > 0, 1.0, -1.0)
+    weights = rng.choice([0.2, 1.0, 3.0], size=rounds)
+    far = 1e3 * rng.permutation(np.repeat(np.arange(1.0, 21.0), 4))[:, None]
+    yield Stream(X, classes, classes=3)
+    yield Stream(X, signs, weights=weights)
+    yield Stream(X, classes, classes=3, weights=weights)
+    yield Stream(far, rng.choice([-1.0, 1.0], size=rounds))
+    yield Stream(far, rng.integers(4, size=rounds).astype(float), classes=4)
 
 
 def _with_offset_and_gaps(X: Floats) -> Floats:
@@ -199,8 +279,35 @@ def _storing_zeros(X: Floats) -> CsrRows:
 
 def _run(learner: Learner, stream: Stream, kernel: Kernel, **options: Any) -> tuple[Player, Floats]:
     """Run a learner; return the player and its scores. T is the stream length unless given."""
-    player = Player(learner, kernel, **{"horizon": len(stream.y), **options})
-    return player, player.feed(stream.X, stream.y)
+    given = {"horizon": len(stream.y), "classes": stream.classes, **options}
+    player = Player(learner, kernel, **given)
+    return player, _feed(player, stream)
+
+
+def _calls(learner: Learner) -> list[int]:
+    """A list to which the round of each call of `update` is added from now on."""
+    rounds: list[int] = []
+    update = learner.update
+
+    def noted(f: Any, y: Any, margin: float) -> bool | None:
+        rounds.append(learner.round)
+        return update(f, y, margin)
+
+    vars(learner)["update"] = noted
+    return rounds
+
+
+def _feed(player: Player, stream: Stream) -> Floats:
+    return player.feed(stream.X, stream.y, stream.weights)
+
+
+def _norms(f: Any) -> list[float]:
+    """‖f_c‖ of each class, from kernel values; of other hypotheses ‖f‖ as they report it."""
+    if not isinstance(f, Expansion) or f.points is None:
+        return [f.norm]
+    gram = f.kernel.between(f.points, f.points)
+    columns = f.coefficients.T if f.coefficients.ndim > 1 else [f.coefficients]
+    return [math.sqrt(max(float(a @ gram @ a), 0.0)) for a in columns]
 
 
 def _counts(player: Player) -> dict[str, Any]:

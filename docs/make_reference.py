@@ -27,7 +27,7 @@ MAN_PAGE = FOLDER / "ahpatron.1"
 MADE = re.compile(r"(<!-- made: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 EXIT_CODES = {
-    ExitCode.OK: "done; also if the reader of a pipe closed it",
+    ExitCode.OK: "done; also if the reader of a pipe closed it and nothing else is to be written",
     ExitCode.BUG: "a bug of ours, with a traceback and the version: please report it. Also: "
     "not enough memory, and faults in a learner of your own",
     ExitCode.USAGE: "wrong options",
@@ -39,6 +39,8 @@ EXIT_CODES = {
     ExitCode.LOCKED: "the results file is in use by another sweep",
     ExitCode.HUNG_UP: "hung up (SIGHUP)",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
+    ExitCode.BROKEN_PIPE: "the reader of `--predictions` closed the pipe; everything learned is "
+    "saved, and the other outputs are written",
     ExitCode.TERMINATED: "terminated (SIGTERM)",
 }
 

@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,19 @@ def test_an_exception_between_two_pieces_leaves_nothing_behind(
     assert names_in(tmp_path) == ["a.txt"]
 
 
+@pytest.mark.parametrize("target", ["a.txt", "/dev/null"])
+def test_a_fault_of_another_file_is_not_a_fault_of_the_output(tmp_path: Path, target: str) -> None:
+    """Whoever writes a file reads others, which may be damaged or gone."""
+
+    def copy() -> None:
+        with open_atomically(tmp_path / target) as output:
+            output.write((tmp_path / "none.txt").read_text())
+
+    with pytest.raises(FileNotFoundError, match=r"none\.txt"):
+        copy()
+    assert names_in(tmp_path) == []
+
+
 def test_every_byte_is_on_the_disk_before_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,3 +154,50 @@ def test_a_fifo_is_written_and_stays_a_fifo(tmp_path: Path) -> None:
     reader.join(timeout=120)
     assert read == ["through the pipe"]
     assert fifo.is_fifo()
+
+
+WRITER = """
+import sys
+from ahpatron_cli.atomic import open_atomically
+with open_atomically(sys.argv[1]) as output:
+    output.write("half of ")
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+def temporary_in(folder: Path) -> list[Path]:
+    return list(folder.glob(".ahpatron-*.tmp"))
+
+
+def test_what_a_killed_process_left_is_removed_and_that_of_a_running_one_is_not(
+    tmp_path: Path,
+) -> None:
+    """By the next process that writes to the folder, at once."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    write = [sys.executable, "-c", WRITER, str(tmp_path / "a.txt")]
+    with subprocess.Popen(write, **pipes) as running:
+        assert running.stdout.readline() == "begun\n"
+        (alive,) = temporary_in(tmp_path)
+        with subprocess.Popen(write, **pipes) as killed:
+            assert killed.stdout.readline() == "begun\n"
+            killed.kill()
+        assert len(temporary_in(tmp_path)) == 2
+        write_atomically(tmp_path / "b.txt", "new")
+        assert temporary_in(tmp_path) == [alive]
+        running.communicate()
+    assert names_in(tmp_path) == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize("days", [6, 8])
+@pytest.mark.parametrize("name", ["0123456789abcdef", "0badcafe0bad-1-0123456789abcdef"])
+def test_what_another_machine_or_version_1_0_left_is_removed_after_a_week(
+    tmp_path: Path, name: str, days: int
+) -> None:
+    """Whether their processes are alive cannot be seen from here."""
+    left = tmp_path / f".ahpatron-{name}.tmp"
+    left.write_text("half of ")
+    then = time.time() - days * 24 * 3600
+    os.utime(left, (then, then))
+    write_atomically(tmp_path / "a.txt", "new")
+    assert left.exists() == (days < 7)

@@ -15,9 +15,11 @@ from types import ModuleType
 
 import pytest
 
+from ahpatron_cli.core import ALGORITHM
 from ahpatron_cli.core.learners import REGISTRY
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import to_json
+from ahpatron_cli.sweep.results_file import ResultsFile
 from support.command import REPOSITORY, Ahpatron
 from support.documents import PAGES, blocks, commands, furnish, read, run, same_output
 from support.trials import make_report
@@ -151,6 +153,11 @@ def test_the_cron_example_as_written(tmp_path: Path) -> None:
     assert (tmp_path / "nightly.csv").read_text().count("\n") == 11
     assert "</html>" in (tmp_path / "nightly.html").read_text()
     assert (tmp_path / "nightly.jsonl").read_text().count('"status": "ok"') == 50
+    before = (tmp_path / "nightly.csv").read_bytes()
+    with ResultsFile(str(tmp_path / "nightly.jsonl"), {"algorithm": ALGORITHM}):  # still running
+        done = subprocess.run([job], cwd="/", env={}, capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (75, b"")
+    assert (tmp_path / "nightly.csv").read_bytes() == before
 
 
 def test_the_papers_table_is_a_sweep(tmp_path: Path) -> None:

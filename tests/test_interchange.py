@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from ahpatron_cli import OnlineKernelClassifier
 from support.command import Ahpatron
+from support.models import rewritten
 
 SAMPLES = Path(__file__).parents[1] / "sample_data"
 IRIS, PAYMENTS = (pd.read_csv(SAMPLES / name) for name in ("iris.csv", "payments.csv"))
@@ -78,6 +80,107 @@ def test_the_model_of_a_table_reads_data_frames(ahpatron: Ahpatron, frame: Any) 
         model.predict(frame(table.assign(amount="much")))
 
 
+N = 200
+NOISE = np.random.default_rng(0).normal(size=N)
+DAYS = pd.date_range("2024-01-01", periods=N)
+FEW_SECONDS = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(N) * 7 % 3000, unit="ms")
+KINDS = np.array(["u", "v"], dtype=object)[np.arange(N) % 2]
+TABLES = {
+    "only dates": pd.DataFrame({"day": DAYS}),
+    "milliseconds": pd.DataFrame({"at": FEW_SECONDS}),
+    "numbers and dates": pd.DataFrame({"x": NOISE, "day": DAYS}),
+    "zones": pd.DataFrame({"at": FEW_SECONDS.tz_localize("Europe/Berlin")}),
+    "missing numbers": pd.DataFrame({"x": np.where(NOISE > 1, np.nan, NOISE)}),
+    "missing dates": pd.DataFrame({"day": DAYS.where(NOISE < 1)}),
+    "missing text": pd.DataFrame({"kind": np.where(NOISE > 1, None, KINDS), "x": NOISE}),
+    "booleans": pd.DataFrame({"flag": NOISE > 0, "x": NOISE}),
+    "missing booleans": pd.DataFrame({"flag": pd.array(NOISE > 0, "boolean"), "x": NOISE}),
+    "categories": pd.DataFrame({"kind": pd.Categorical(KINDS), "x": NOISE}),
+    "numbers": pd.DataFrame({"x": NOISE, "z": NOISE[::-1]}),
+}
+TABLES["missing booleans"].loc[3:9, "flag"] = pd.NA
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas])
+@pytest.mark.parametrize("missing", ["indicator", "mean", "zero"])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_data_frame_has_the_predictions_of_its_csv_file(
+    ahpatron: Ahpatron, name: str, missing: str, frame: Any
+) -> None:
+    X = TABLES[name]
+    table = X.assign(y=np.where(np.arange(N) // 20 % 2, "yes", "no"))
+    table.to_csv(ahpatron.folder / "t.csv", index=False)
+    options = ("--label", "y", "--missing", missing, "-l", "arow", "--sigma", 3)
+    ahpatron.succeed("run", "t.csv", *options, "--save", "t.npz")
+    model = OnlineKernelClassifier.load(ahpatron.folder / "t.npz")
+    expected = predicted(ahpatron, "t.npz", "t.csv")
+    assert_predicts(model, frame(X), expected)
+    assert_predicts(model, frame(table[table.columns[::-1]]), expected)  # with the label
+    accuracy = (expected["prediction"] == table["y"]).mean()
+    assert model.score(frame(X), table["y"]) == pytest.approx(accuracy)
+    model.partial_fit(frame(X), table["y"]).save(ahpatron.folder / "u.npz")
+    ahpatron.succeed("run", "t.csv", "--resume", "t.npz", "--save", "v.npz")
+    again = predicted(ahpatron, "v.npz", "t.csv")
+    assert_predicts(OnlineKernelClassifier.load(ahpatron.folder / "u.npz"), frame(X), again)
+
+
+@pytest.fixture
+def payments(ahpatron: Ahpatron) -> OnlineKernelClassifier:
+    options = ("--label", "fraud", "-l", "metron", "--limit", 640)
+    ahpatron.succeed("run", SAMPLES / "payments.csv", *options, "--save", "p.npz")
+    return OnlineKernelClassifier.load(ahpatron.folder / "p.npz")
+
+
+def test_a_missing_column_is_named_as_in_the_table(payments: OnlineKernelClassifier) -> None:
+    with pytest.raises(ValueError, match=r"^columns are missing: country$"):
+        payments.predict(PAYMENTS.drop(columns="country"))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_cells_missing_only_in_new_data_cause_a_warning(
+    payments: OnlineKernelClassifier, missing: Any
+) -> None:
+    new = PAYMENTS.head(3).astype({"country": object})
+    new.loc[1, "country"] = missing
+    with pytest.warns(UserWarning, match=r"shares of its categories: country \(1\)"):
+        found = payments.decision_function(new)
+    np.testing.assert_allclose(found[[0, 2]], payments.decision_function(PAYMENTS.head(3))[[0, 2]])
+
+
+def test_new_categories_cause_a_warning(payments: OnlineKernelClassifier) -> None:
+    with pytest.warns(UserWarning, match=r"new categories of country \(3\)"):
+        payments.predict(PAYMENTS.head(3).assign(country="Atlantis"))
+
+
+def test_a_cell_of_another_type_is_named_with_its_row(payments: OnlineKernelClassifier) -> None:
+    new = PAYMENTS.head(3).astype({"amount": object})
+    new.loc[2, "amount"] = "much"
+    with pytest.raises(ValueError, match=r"^row 2 of X: column 'amount' has number values.*'much'"):
+        payments.predict(new)
+
+
+def test_infinite_numbers_are_refused(payments: OnlineKernelClassifier) -> None:
+    with pytest.raises(ValueError, match="'amount' has values that are not finite"):
+        payments.predict(PAYMENTS.head(3).assign(amount=np.inf))
+
+
+def test_columns_of_other_types_are_refused(payments: OnlineKernelClassifier) -> None:
+    with pytest.raises(ValueError, match="'amount' has the type timedelta64"):
+        payments.predict(PAYMENTS.head(3).assign(amount=pd.Timedelta(1, "s")))
+    with pytest.raises(ValueError, match="'amount' occurs twice"):
+        payments.predict(pd.concat([PAYMENTS, PAYMENTS[["amount"]]], axis=1))
+
+
+def test_numeric_features_of_a_table_may_have_their_own_names(
+    payments: OnlineKernelClassifier,
+) -> None:
+    """As `feature_names_in_` has them; scikit-learn checks their order."""
+    row = pd.DataFrame([np.zeros(payments.n_features_in_)], columns=payments.feature_names_in_)
+    assert payments.predict(row).tolist() == ["no"]
+    with pytest.raises(ValueError, match="order"):
+        payments.predict(row[row.columns[::-1]])
+
+
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas])
 def test_the_columns_of_a_data_frame_are_those_of_a_table(ahpatron: Ahpatron, frame: Any) -> None:
     X = frame(IRIS.drop(columns="species"))
@@ -91,20 +194,131 @@ def test_the_columns_of_a_data_frame_are_those_of_a_table(ahpatron: Ahpatron, fr
         model.predict(X[list(X.columns)[::-1]])
 
 
-@pytest.mark.parametrize("labels", [(0, 1), (2.0, 7.0), (False, True), ("a", "b"), (3, 4, 9)])
-def test_labels_come_back(tmp_path: Path, labels: tuple[Any, ...]) -> None:
-    X = IRIS.drop(columns="species").to_numpy()
-    y = np.array(labels)[IRIS["species"].factorize()[0] % len(labels)]
-    model = OnlineKernelClassifier(budget=20, class_weight={labels[0]: 2.0}).fit(X, y)
+LABELS: list[Any] = [
+    *(np.array([0, 1]), np.array([1, 2], np.int8), np.array([7, 9], np.uint64)),
+    *(np.array([2**53, 2**53 + 1]), np.array([2.0, 7.0]), np.array([1.0, 2.0], np.float32)),
+    *(np.array([False, True]), np.array(["3", "7"]), np.array(["3", "7"], object)),
+    *(np.array(["007", "7"]), np.array(["False", "True"]), np.array(["1", "1.0", "a"])),
+    *(np.array([3, 4, 9]), np.array(["2024-01-31", "2024-02-01"], "datetime64[ns]")),
+]
+"""Labels of every dtype, in increasing order."""
+
+
+def labelled(labels: NDArray[Any]) -> NDArray[Any]:
+    """A label for each flower of IRIS."""
+    return labels[IRIS["species"].factorize()[0] % len(labels)]
+
+
+def rows_for(model: OnlineKernelClassifier) -> Any:
+    """The flowers, with the names of columns if the model has them."""
+    names = getattr(model, "feature_names_in_", None)
+    rows = IRIS.drop(columns="species").to_numpy()
+    return rows if names is None else pd.DataFrame(rows, columns=names)
+
+
+@pytest.mark.parametrize("labels", LABELS, ids=repr)
+def test_labels_keep_their_type_through_save_and_load(tmp_path: Path, labels: NDArray[Any]) -> None:
+    y = labelled(labels)
+    first = labels.tolist()[0]
+    model = OnlineKernelClassifier("ahpatron", budget=20, class_weight={first: 2.0})
+    model.fit(rows_for(model), y)
+    assert model.predict(rows_for(model)).dtype == y.dtype
     model.save(tmp_path / "m.npz")
     again = OnlineKernelClassifier.load(tmp_path / "m.npz")
-    assert again.classes_.tolist() == model.classes_.tolist()
-    assert again.class_weight == {**dict.fromkeys(labels, 1.0), labels[0]: 2.0}
-    names = getattr(again, "feature_names_in_", None)
-    rows = X if names is None else pd.DataFrame(X, columns=names)
-    np.testing.assert_array_equal(again.predict(rows), model.predict(X))
+    assert again.classes_.dtype == model.classes_.dtype
+    assert again.classes_.tolist() == labels.tolist()
+    assert again.class_weight == {**dict.fromkeys(labels.tolist(), 1.0), first: 2.0}
+    np.testing.assert_array_equal(again.predict(rows_for(again)), model.predict(rows_for(model)))
     again.save(tmp_path / "n.npz")
     assert (tmp_path / "n.npz").read_bytes() == (tmp_path / "m.npz").read_bytes()
+
+
+@pytest.mark.parametrize("labels", LABELS, ids=repr)
+def test_a_loaded_model_goes_on_with_the_same_labels(tmp_path: Path, labels: NDArray[Any]) -> None:
+    y = labelled(labels)
+    model = OnlineKernelClassifier("ahpatron", budget=20)
+    model.fit(rows_for(model), y).save(tmp_path / "m.npz")
+    again = OnlineKernelClassifier.load(tmp_path / "m.npz")
+    again.partial_fit(rows_for(again), y, classes=labels[::-1])
+    assert again.mistakes_ == model.partial_fit(rows_for(model), y).mistakes_
+    with pytest.raises(ValueError, match="not among the classes"):
+        again.partial_fit(rows_for(again)[:1], ["another"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "texts"),
+    [
+        (np.array([1.0, 2.0]), ["1", "2"]),
+        (np.array(["007", "7"]), ["007", "7"]),
+        (np.array([False, True]), ["False", "True"]),
+        (np.array([2**53, 2**53 + 1]), ["9007199254740992", "9007199254740993"]),
+        (np.array(["2024-01-31", "2024-02-01"], "datetime64[ns]"), ["2024-01-31", "2024-02-01"]),
+    ],
+)
+def test_predict_shows_the_labels_of_python_as_text(
+    ahpatron: Ahpatron, labels: NDArray[Any], texts: list[str]
+) -> None:
+    y = labelled(labels)
+    model = OnlineKernelClassifier("arow", budget=20).fit(IRIS.drop(columns="species"), y)
+    model.save(ahpatron.folder / "m.npz")
+    out = ahpatron.succeed("predict", "m.npz", SAMPLES / "iris.csv").out
+    found = [line.split(",")[1] for line in out.splitlines()[1:]]
+    assert found == [texts[int(label == labels[1])] for label in model.predict(rows_for(model))]
+
+
+TABLE_LABELS: list[tuple[list[str], Any]] = [
+    (["1", "2"], np.array([1, 2])),
+    (["0.5", "2"], np.array([0.5, 2.0])),
+    (["False", "True"], np.array([False, True])),
+    (["no", "yes"], np.array(["no", "yes"])),
+    (["1", "2", "x"], np.array(["1", "2", "x"])),
+    (["1.0", "2.0"], np.array([1, 2])),
+    (["-1", "+1"], np.array([-1, 1])),
+    (["007", "012"], np.array(["007", "012"])),
+    (["false", "TRUE"], np.array([False, True])),
+]
+"""Labels in a table, and as they are in Python."""
+
+
+def trained(ahpatron: Ahpatron, texts: list[str], *options: Any) -> OnlineKernelClassifier:
+    """A model that `run` made from a table with these labels."""
+    table = IRIS.assign(species=labelled(np.array(texts)))
+    table.to_csv(ahpatron.folder / "t.csv", index=False)
+    ahpatron.succeed(
+        "run", "t.csv", "--label", "species", "-l", "arow", *options, "--save", "t.npz"
+    )
+    return OnlineKernelClassifier.load(ahpatron.folder / "t.npz")
+
+
+@pytest.mark.parametrize(("texts", "labels"), TABLE_LABELS, ids=str)
+def test_labels_of_a_table_are_text_or_plain_numbers(
+    ahpatron: Ahpatron, texts: list[str], labels: NDArray[Any]
+) -> None:
+    model = trained(ahpatron, texts)
+    assert sorted(model.classes_.tolist()) == labels.tolist()
+    assert model.classes_.dtype == labels.dtype
+
+
+@pytest.mark.parametrize(("texts", "labels"), TABLE_LABELS, ids=str)
+def test_labels_of_a_table_compare_by_text(
+    ahpatron: Ahpatron, texts: list[str], labels: NDArray[Any]
+) -> None:
+    typed = trained(ahpatron, texts)
+    typed.partial_fit(rows_for(typed), labelled(labels))
+    as_text = OnlineKernelClassifier.load(ahpatron.folder / "t.npz")
+    as_text.partial_fit(rows_for(as_text), labelled(np.array(texts)), classes=texts)
+    np.testing.assert_array_equal(typed.online_scores_, as_text.online_scores_)
+    assert typed.mistakes_ == as_text.mistakes_
+
+
+def test_a_model_of_one_label_against_all_others_learns_from_all_others(
+    ahpatron: Ahpatron,
+) -> None:
+    model = trained(ahpatron, ["a", "b", "c"], "--positive", "b")
+    assert model.classes_.tolist() == ["other", "b"]
+    model.partial_fit(rows_for(model), labelled(np.array(["a", "b", "c"])))
+    done = ahpatron.json("run", "t.csv", "--resume", "t.npz")
+    assert model.mistakes_ == done["runs"][0]["mistakes"]
 
 
 def test_rows_of_every_kind_give_the_same_mistakes(tmp_path: Path) -> None:
@@ -132,3 +346,18 @@ def test_manners_of_a_notebook() -> None:
     assert rounds[-1] == 150
     assert rates[-1] == pytest.approx(100 * model.mistake_rate_)
     pyplot.close(figure)
+
+
+@pytest.mark.parametrize("label_type", ["int8", "bool", "datetime64[s]", "datetime64[x]", "V8"])
+def test_labels_that_do_not_have_their_type_are_a_damaged_model(
+    tmp_path: Path, label_type: str
+) -> None:
+    def change(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        header["label_type"] = label_type
+
+    model = OnlineKernelClassifier("ahpatron", budget=20)
+    model.fit(rows_for(model), IRIS["species"]).save(tmp_path / "m.npz")
+    forged = rewritten((tmp_path / "m.npz").read_bytes(), change, signed=True)
+    (tmp_path / "m.npz").write_bytes(forged)
+    with pytest.raises(ValueError, match="not a model of ahpatron, or it is damaged"):
+        OnlineKernelClassifier.load(tmp_path / "m.npz")

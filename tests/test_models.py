@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import struct
+import threading
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import KERNELS, REGISTRY, Player
+from ahpatron_cli.atomic import write_atomically
+from ahpatron_cli.core import KERNELS, REGISTRY, Learner, Player, choice, integer
+from ahpatron_cli.core import learners as registry
 from ahpatron_cli.core.rows import Rows, rows_of
-from ahpatron_cli.core.state import Stateful
+from ahpatron_cli.core.state import Stateful, StateReader
 from ahpatron_cli.data.npz import is_archive
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.models import load_model, to_bytes
@@ -102,6 +107,21 @@ def test_a_pass_that_is_cut_continues(tmp_path: Path, case: str, form: str) -> N
             np.testing.assert_allclose(np.concatenate(scores), wanted, **close)
             np.testing.assert_allclose(second.f.norm, whole.f.norm, **close)
             np.testing.assert_allclose(counts(second), counts(whole), **ROUNDING)
+
+
+@pytest.mark.parametrize("case", EVERY)
+def test_a_successor_has_all_that_its_constructor_set(case: str) -> None:
+    """An f that is created from its state, as if an update had replaced f, continues like f."""
+    labels = STREAM.y if EVERY[case].get("classes", 2) == 2 else class_labels(3)
+    whole, again = player(**EVERY[case]), player(**EVERY[case])
+    for one in (whole, again):
+        one.feed(STREAM.X[:192], labels[:192])
+    for loop in again.loops:
+        state = {"f": copy.deepcopy(loop.f.state_dict())}
+        context = {"kernel": again.kernel, "rng": loop.learner.rng}
+        loop.f = StateReader(state, context).value("f", kinds=(type(loop.f),))
+    expected = whole.feed(STREAM.X[192:], labels[192:])
+    np.testing.assert_array_equal(again.feed(STREAM.X[192:], labels[192:]), expected)
 
 
 # Hostile files ------------------------------------------------------------------------------------
@@ -222,7 +242,7 @@ OTHER_VALUES: dict[str, tuple[Any, ...]] = {
     "format": (3,),
     "algorithm": (0,),
     "kernel": ("cubic",),
-    "kernel_params": ({},),
+    "kernel_params.sigma": (-1.0, "wide"),
     "kernel_params.more": (1,),
     "params.more": (1,),
     "params.budget": (2, "many", []),  # |S| is 40
@@ -243,6 +263,10 @@ OTHER_VALUES: dict[str, tuple[Any, ...]] = {
     "schema": (
         {"columns": ["a"]},
         {"columns": COLUMNS, "label": "y", "labels": {"a": -1.0, "b": 1.0}},
+        {"columns": COLUMNS[:1], "label": "y", "labels": {"a": -1.0}, "label_kind": "number"},
+        {"columns": COLUMNS[:1], "label": "y", "labels": {"1": -1.0}, "label_kind": "boolean"},
+        {"columns": COLUMNS[:1], "label": "y", "labels": {"a": -1.0}, "label_kind": "words"},
+        {"columns": [{**COLUMNS[0], "shares": [1.0]}], "label": "y", "labels": {}},
     ),
     "seed": (-1,),
     "rounds": (-1,),
@@ -256,6 +280,8 @@ OTHER_VALUES: dict[str, tuple[Any, ...]] = {
     f"{RANDOM}inc": (2**128, ...),
     "state.loops.0.f": ("x",),
     "state.loops.0.learner.class": ("AhpatronPlus",),
+    "state.loops.0.learner.update_below": ("nan", 1, ...),
+    "state.loops.0.learner.next_call": (-1, 2.5, "nan"),
     "state.centre": (np.zeros(2), None),
     "state.sparse": (1, None),
     f"{F}more": (None, np.zeros(3)),
@@ -285,6 +311,7 @@ OTHERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (POMDR, {f"{F}recent.class": "Symmetric", f"{F}labels": np.zeros(0)}),
     (FOGD, {f"{F}features.class": "Features", f"{F}features.count": ..., f"{F}features.seed": ...}),
     (FOGD, {f"{F}features": 3}),
+    (FOGD, {f"{F}features.count": 2**40}),
     ({"learner": "skegd"}, {f"{F}features.class": "KernelFeatures"}),
     (SHARED, {f"{F}a": np.zeros((40, 2))}),
     ({"learner": "arow", "classes": 3}, {f"{TALLY}confusion": np.zeros((2, 2), dtype=np.int64)}),
@@ -439,3 +466,92 @@ def test_a_wrong_value_is_refused_or_does_no_harm(tmp_path: Path, case: str, sha
             shown = value.shape if isinstance(value, np.ndarray) else value
             found.append(f"{place} = {shown!r}: {problem}")
     assert found == []
+
+
+@pytest.mark.parametrize("part", ["params", "kernel_params"])
+def test_a_parameter_that_is_newer_than_a_model_has_its_default(tmp_path: Path, part: str) -> None:
+    """Here `ridge` and σ: a model of a version without them is complete."""
+    name = {"params": "ridge", "kernel_params": "sigma"}[part]
+
+    def older(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        del header[part][name]
+
+    path = tmp_path / "m.npz"
+    path.write_bytes(MODEL)
+    whole = player_of(path)
+    path.write_bytes(rewritten(MODEL, older, signed=True))
+    again = player_of(path)
+    assert (
+        getattr(load_model(str(path)).header, part)[name] == {"ridge": 0.0005, "sigma": 1.0}[name]
+    )
+    assert again.player.learner.params() == whole.player.learner.params()
+    np.testing.assert_array_equal(again.feed(batch(333, 600)), whole.feed(batch(333, 600)))
+
+
+def test_dense_rows_of_a_model_are_as_wide_as_it_was_trained(tmp_path: Path) -> None:
+    """A width that needs more memory than the file itself is not believed."""
+
+    def wider(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        header["width"] = header["features"] = 2**31
+
+    said = refusal(tmp_path / "m.npz", rewritten(MODEL, wider, signed=True))
+    assert "wider" in said.problem
+
+
+@dataclass
+class Worded(Learner):
+    """A learner with words that look like numbers, and updates at changing margins."""
+
+    name = title = "worded"
+    centre: str = choice("", "how rows are centred", "mean", "nan", "inf", "'nan")
+    required: int = integer("n", "a parameter without a default", at_least=1)
+    kept = ("note",)
+    note = ""
+    update_below = 1.0
+
+    def update(self, f: Any, y: float, margin: float) -> None:
+        f.add(y)
+        self.note = self.centre
+        self.update_below *= 0.9
+        self.next_call = self.round + 3
+
+
+@pytest.mark.parametrize("word", ["mean", "nan", "inf", "'nan"])
+def test_words_required_parameters_and_thresholds_of_own_learners_are_saved(
+    tmp_path: Path, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The resumed pass has them all, and makes the same predictions."""
+    monkeypatch.setitem(REGISTRY._kinds, "worded", Worded)  # type: ignore[attr-defined]
+    monkeypatch.setitem(registry._sources, Worded, "test")
+    learner = Worded(centre=word, required=3)
+    whole = Player(learner, KERNELS["gaussian"]())
+    expected = whole.feed(STREAM.X, STREAM.y)
+    first = Player(learner, KERNELS["gaussian"]())
+    first.feed(STREAM.X[:128], STREAM.y[:128])
+    second = resumed(tmp_path / "m.npz", first)
+    assert second.learner.params() == {"centre": word, "required": 3}
+    assert second.learner.note == word  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(second.feed(STREAM.X[128:], STREAM.y[128:]), expected[128:])
+    assert second.learner.update_below == whole.learner.update_below
+
+
+def test_a_model_can_be_loaded_while_it_is_replaced(tmp_path: Path) -> None:
+    """Each time it is one of the two: sizes and content are read from one opened file."""
+    path = str(tmp_path / "m.npz")
+    contents = [saved(rounds=40), saved(rounds=333, budget=200)]
+    write_atomically(path, contents[0])
+    ended = threading.Event()
+
+    def replace() -> None:
+        while not ended.is_set():
+            for content in contents:
+                write_atomically(path, content)
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    try:
+        rounds = {load_model(path).header.rounds for _ in range(400)}
+    finally:
+        ended.set()
+        writer.join()
+    assert rounds == {40, 333}

@@ -8,6 +8,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ahpatron_cli import profile as module
@@ -51,6 +52,17 @@ def test_statistics_are_those_of_the_matrix(matrix: Matrix, labels: Matrix) -> N
     earliest = same.argmax(axis=0)
     assert found.duplicates == np.count_nonzero(earliest < np.arange(60)) >= 2
     assert found.contradictory == np.count_nonzero(labels != labels[earliest]) >= 1
+
+
+def test_stored_zeros_change_nothing(matrix: Matrix, labels: Matrix) -> None:
+    plain = to_text(matrix, labels)
+    lines = []
+    for row, label in zip(matrix.tolist(), labels.tolist(), strict=True):
+        pairs = (f"{j}:{value!r}" for j, value in enumerate(row, 1))
+        lines.append(" ".join([f"{label:g}", *pairs]))
+    stored = ("\n".join(lines) + "\n").encode()
+    expected, found = (profile(text) for text in (plain, stored))
+    assert replace(found, sha256=expected.sha256) == expected
 
 
 def test_sigma_and_the_useful_range(matrix: Matrix, labels: Matrix) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 import pytest
 from river import checks
 
-from ahpatron_cli.core import REGISTRY, Gaussian, Player
+from ahpatron_cli.core import REGISTRY, Gaussian, ParameterError, Player
 from ahpatron_cli.river import KernelClassifier
 from ahpatron_cli.runner import generator_seed
 from support.streams import make_stream
@@ -48,6 +54,17 @@ def test_rows_are_learned_as_in_the_core(learner: str, sparse: bool) -> None:
         player.learn(row, signs[t])
 
 
+@pytest.mark.parametrize("learner", ["ahpatron", "metron", "fogd"])
+def test_features_that_are_always_0_change_nothing_in_sparse_rows(learner: str) -> None:
+    plain, padded = (KernelClassifier(learner, budget=20, sparse=True) for _ in range(2))
+    for row, label in zip(STREAM.X, STREAM.y, strict=True):
+        x = dict(zip("uvw", row, strict=True))
+        more = {**x, "x": 0.0, "y": 0.0}
+        assert padded.predict_proba_one(more) == pytest.approx(plain.predict_proba_one(x))
+        plain.learn_one(x, label)
+        padded.learn_one(more, label)
+
+
 def test_features_and_labels_may_appear_at_any_time() -> None:
     rng = np.random.default_rng(0)
     model, wrong = KernelClassifier("arow", budget=40), 0
@@ -63,7 +80,7 @@ def test_features_and_labels_may_appear_at_any_time() -> None:
 
 
 def test_weights_are_those_of_learners_with_costs() -> None:
-    heavy, light = KernelClassifier(budget=20), KernelClassifier(budget=20)
+    heavy, light = KernelClassifier("ahpatron", budget=20), KernelClassifier("ahpatron", budget=20)
     for x, y in zip(STREAM.X, STREAM.y, strict=True):
         row = dict(enumerate(x))
         heavy.learn_one(row, y, w=3.0)
@@ -71,3 +88,183 @@ def test_weights_are_those_of_learners_with_costs() -> None:
     assert heavy.predict_proba_one(row) != light.predict_proba_one(row)
     with pytest.raises(ValueError, match="weigh"):
         KernelClassifier("rbp").learn_one({"a": 1.0}, True, w=2.0)
+
+
+def test_the_default_learner_is_metron() -> None:
+    default, named = KernelClassifier(), KernelClassifier("metron")
+    for x, y in zip(STREAM.X, STREAM.y, strict=True):
+        row = dict(enumerate(x))
+        assert default.predict_proba_one(row) == named.predict_proba_one(row)
+        default.learn_one(row, y)
+        named.learn_one(row, y)
+
+
+@pytest.mark.parametrize(
+    "given", [{"sigma": 1.0}, {"kernel": "gaussian"}, {"params": {"epsilon": 0.5}}], ids=str
+)
+def test_without_a_learner_parameters_of_other_learners_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=r'metron.*learner="ahpatron"'):
+        KernelClassifier(**given).learn_one({"a": 1.0}, True)
+    KernelClassifier("ahpatron", **given).learn_one({"a": 1.0}, True)
+
+
+def test_an_explicit_metron_warns_of_a_kernel_that_it_does_not_use() -> None:
+    with pytest.warns(UserWarning, match="metron .* does not use sigma$"):
+        KernelClassifier("metron", sigma=2.0).learn_one({"a": 1.0}, True)
+
+
+def test_sigma_cannot_be_chosen_from_rows_that_are_not_there() -> None:
+    with pytest.raises(ValueError, match="give a number"):
+        KernelClassifier("arow", sigma="auto").learn_one({"a": 1.0}, True)  # type: ignore[arg-type]
+
+
+# What leaves no trace ---------------------------------------------------------------------------
+
+
+def trained(learner: str | None = "arow", classes: int = 2, **given: Any) -> KernelClassifier:
+    """A classifier after 100 rounds with features u, v, w."""
+    model = KernelClassifier(learner, budget=20, **given)
+    for t, row in enumerate(STREAM.X[:100]):
+        model.learn_one(dict(zip("uvw", row, strict=True)), f"class {t % classes}")
+    return model
+
+
+def same(one: KernelClassifier, other: KernelClassifier) -> bool:
+    """Whether two classifiers predict and go on alike, as far as 50 rounds show it."""
+    one, other = copy.deepcopy(one), copy.deepcopy(other)
+    for t, row in enumerate(STREAM.X[100:150]):
+        x = {**dict(zip("uvw", row, strict=True)), f"new{t % 5}": 0.5}
+        if one.predict_proba_one(x) != other.predict_proba_one(x):
+            return False
+        one.learn_one(x, f"class {t % 4}")
+        other.learn_one(x, f"class {t % 4}")
+    return True
+
+
+@pytest.mark.parametrize("learner", ["ahpatron", "arow", "fogd", "metron"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_predictions_leave_no_trace(learner: str, sparse: bool) -> None:
+    model, untouched = trained(learner, sparse=sparse), trained(learner, sparse=sparse)
+    size = len(pickle.dumps(model))
+    for t in range(100):
+        x = {"v": 0.3, f"unknown {t}": 1.0}
+        model.predict_one(x)
+        model.predict_proba_one(x)
+    assert same(model, untouched)
+    assert len(pickle.dumps(model)) < 1.1 * size  # no column for any of the unknown features
+
+
+@pytest.mark.parametrize("learner", ["ahpatron", "arow", "fogd", "metron"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_new_features_count_in_a_prediction_as_they_do_in_learning(
+    learner: str, sparse: bool
+) -> None:
+    model = trained(learner, sparse=sparse)
+    (player,) = model._players
+    for t, row in enumerate(STREAM.X[100:]):
+        x = {"u": row[0], f"new {t}": row[1], f"newer {t}": row[2]}
+        label = f"class {int(row[0] > 0)}"
+        before = player.tally.mistakes
+        wrong = model.predict_one(x) != label
+        model.learn_one(x, label)
+        assert player.tally.mistakes - before == wrong
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    ("x", "y", "w", "message"),
+    [
+        ({"u": "3"}, "class 9", 1.0, "feature 'u' is text, '3'"),
+        ({"u": 1.0, "z": None}, "class 9", 1.0, "feature 'z' has no value"),
+        ({"z": float("nan")}, "class 9", 1.0, "feature 'z' is not a finite number"),
+        ({"z": [1.0, 2.0]}, "class 9", 1.0, "feature 'z' is not a finite number"),
+        ({"z": 2**1024}, "class 9", 1.0, "feature 'z' is not a finite number"),
+        ({"z": 1e300}, "class 9", 1.0, "overflows"),
+        ({"z": 1.0}, "class 9", -1.0, "w must be a finite weight >= 0"),
+        ({"z": 1.0}, "class 9", float("nan"), "w must be a finite weight >= 0"),
+        ({"z": 1.0}, None, 1.0, "y must be a label, got None"),
+        ({"z": 1.0}, float("nan"), 1.0, "y must be a label, got nan"),
+    ],
+)
+def test_an_example_that_is_refused_leaves_no_trace(
+    x: dict[str, Any], y: Any, w: float, message: str, classes: int
+) -> None:
+    model, untouched = trained(classes=classes), trained(classes=classes)
+    with pytest.raises((ValueError, ArithmeticError), match=message):
+        model.learn_one(x, y, w)
+    assert set(model.predict_proba_one({})) == {f"class {c}" for c in range(classes)}
+    assert same(model, untouched)
+
+
+def test_a_first_example_that_is_refused_leaves_no_trace() -> None:
+    model = KernelClassifier()
+    with pytest.raises(ArithmeticError):
+        model.learn_one({"z": 1e300}, "no")
+    assert model.predict_one({"u": 1.0}) is None
+    assert model.predict_proba_one({"u": 1.0}) == {}
+    assert same(model, KernelClassifier())
+
+
+def test_weights_that_the_learner_does_not_take_leave_no_trace() -> None:
+    model, untouched = trained("rbp"), trained("rbp")
+    with pytest.raises(ValueError, match="weigh"):
+        model.learn_one({"z": 1.0}, "class 9", w=2.0)
+    assert same(model, untouched)
+
+
+@pytest.mark.parametrize("learner", ["arow", "rbp"])
+def test_an_example_of_weight_0_is_left_out(learner: str) -> None:
+    model, untouched = trained(learner), trained(learner)
+    model.learn_one({"u": 1.0, "z": 1.0}, "class 9", w=0)
+    assert same(model, untouched)
+
+
+def test_values_may_be_booleans_and_any_kind_of_number() -> None:
+    model, untouched = trained(), trained()
+    mixed = {"u": True, "v": np.float32(0.5), "w": Fraction(1, 4), "z": 2**70}
+    plain = {"u": 1.0, "v": 0.5, "w": 0.25, "z": 2.0**70}
+    assert model.predict_proba_one(mixed) == model.predict_proba_one(plain)
+    model.learn_one(mixed, "class 1")
+    untouched.learn_one(plain, "class 1")
+    assert same(model, untouched)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3])
+def test_copies_go_on_alike_and_clones_begin_again(classes: int) -> None:
+    model = trained(None, classes=classes)
+    assert same(model, pickle.loads(pickle.dumps(model)))
+    assert same(model.clone(), KernelClassifier(budget=20))
+    assert model.clone({"budget": 7}).budget == 7
+
+
+# Sparse rows ------------------------------------------------------------------------------------
+
+
+def places(rounds: int) -> Iterator[tuple[dict[str, float], str]]:
+    """Examples with a large offset, features that are always 0, and zeros that are given or not."""
+    rng = np.random.default_rng(5)
+    for t in range(rounds):
+        north, kind = rng.normal(), int(rng.integers(8))
+        x = {"a zero": 0.0, "latitude": 48.8566 + 2e-5 * north, f"kind {kind}": 1.0, "zero": 0.0}
+        if t % 3 == 0:
+            x[f"kind {(kind + 1) % 8}"] = 0.0
+        yield x, "north" if (north > 0) != (kind % 4 == 0) else "south"
+
+
+@pytest.mark.parametrize("learner", ["metron", "arow", "ahpatron"])
+def test_sparse_examples_are_learned_as_dense_ones(learner: str) -> None:
+    dense, sparse = (KernelClassifier(learner, sparse=sparse) for sparse in (False, True))
+    for x, y in places(300):
+        assert sparse.predict_one(x) == dense.predict_one(x)
+        assert sparse.predict_proba_one(x) == pytest.approx(dense.predict_proba_one(x), abs=1e-6)
+        dense.learn_one(x, y)
+        sparse.learn_one(x, y)
+
+
+def test_metron_uses_a_feature_with_a_large_offset_in_sparse_examples() -> None:
+    model = KernelClassifier("metron", sparse=True)
+    wrong = 0
+    for x, y in places(600):
+        wrong += model.predict_one(x) != y
+        model.learn_one(x, y)
+    assert wrong < 150

@@ -9,13 +9,13 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ahpatron_cli import __version__
+from ahpatron_cli.atomic import DISK_FAULTS, is_file
 from ahpatron_cli.cli.convert import convert
 from ahpatron_cli.cli.inspect import inspect
 from ahpatron_cli.cli.learners import learners
@@ -198,6 +198,8 @@ def _answer(arguments: list[str]) -> int:
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # Typer has caught it
             raise ended.__context__ from None
+        if (fault := _learner_fault(ended)) is not None:
+            raise fault from None
         code = ended.code
     sys.stdout.flush()
     return code or ExitCode.OK
@@ -213,7 +215,7 @@ def _forwarded(arguments: list[str]) -> list[str]:
         return [*words[1:2], "--help"]
     if words[:1] == ["inspect"] and "--learners" in words:
         return ["learners", *(word for word in words[1:] if word != "--learners")]
-    if words[:1] == ["inspect"] and any(map(Path.is_file, map(Path, words[1:]))):
+    if words[:1] == ["inspect"] and any(map(is_file, words[1:])):
         from ahpatron_cli.sweep.results_file import looks_like_json
 
         if any(map(looks_like_json, words[1:])):
@@ -227,7 +229,7 @@ def _short_usage(name: str = "") -> str:
         listed = "\n".join(f"  {name:10}{about}" for name, (about, _) in _COMMANDS.items())
         return f"Usage: ahpatron COMMAND\n\n{listed}\n\n`ahpatron help COMMAND` shows all options."
     about, examples = _COMMANDS[name]
-    head = f"Usage: ahpatron {name} [OPTIONS] …\n{about}"
+    head = f"Usage: ahpatron {name} [OPTIONS] ...\n{about}"
     return f"{head}\n\nExamples:{examples}\n`ahpatron {name} --help` shows all options."
 
 
@@ -240,12 +242,15 @@ def _known_fault(error: Exception, arguments: list[str]) -> UserError | None:
     """The UserError for usage errors, a full disk or third-party learners; None for a bug."""
     if isinstance(error, _UsageError):
         return _usage_fault(error, arguments)
-    from ahpatron_cli.atomic import DISK_FAULTS
-
     if isinstance(error, OSError) and error.errno in DISK_FAULTS and not error.filename:
         _abandon_stdout()
         problem = f"standard output cannot be written: {error.strerror}"
         return UserError(problem, code=ExitCode.IO_ERROR)
+    return _learner_fault(error)
+
+
+def _learner_fault(error: BaseException) -> UserError | None:
+    """The UserError for a third-party learner that raised this, even SystemExit; else None."""
     if "ahpatron_cli.core.learners" not in sys.modules:
         return None
     from ahpatron_cli.core.errors import LearnerLoadError
@@ -260,10 +265,12 @@ def _known_fault(error: Exception, arguments: list[str]) -> UserError | None:
 def _usage_fault(error: Any, arguments: list[str]) -> UserError:
     """A UserError with click's message and suggestions for mistyped commands and options."""
     message: str = error.format_message()
-    first = arguments[0]
+    first = arguments[1] if arguments[0] == "help" and len(arguments) > 1 else arguments[0]
     command = [first] if first in _COMMANDS else []
     hint = f"`{' '.join(['ahpatron', *command])} --help` shows what is possible"
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if option == "--format" and "--json" in arguments:
+        option = "--json"  # as it was typed
     if option and context:
         message = f"unknown option {option}"
         known = (name for param in context.command.params for name in param.opts)
@@ -271,6 +278,6 @@ def _usage_fault(error: Any, arguments: list[str]) -> UserError:
     elif not command and not first.startswith("-"):
         message = f"unknown command {first!r}"
         hint = suggestion(first, _COMMANDS) or hint
-        if Path(first).is_file():
+        if is_file(first):
             hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
     return usage(message[:1].lower() + message[1:].removesuffix("."), hint)

@@ -8,20 +8,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from ahpatron_cli.cli import options
 from ahpatron_cli.errors import usage
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.rows import Floats
-    from ahpatron_cli.data.csv_text import Cells, Spans
-    from ahpatron_cli.data.schema import Schema
+    from ahpatron_cli.data.cells import Cells
+    from ahpatron_cli.data.csv_text import Spans
+    from ahpatron_cli.data.schema import Schema, Shares
     from ahpatron_cli.data.tables import TableReader
 
 _PACKERS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 
 
 def convert(
+    context: typer.Context,
     data: options.ConvertData,
     label: options.Label = None,
     positive: options.Positive = None,
@@ -40,7 +44,7 @@ def convert(
     from ahpatron_cli.atomic import check_outputs
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.source import open_source
-    from ahpatron_cli.data.tables import TableOptions, TableReader
+    from ahpatron_cli.data.tables import TableOptions, TableReader, is_table, looks_like_libsvm
     from ahpatron_cli.output.predictions import open_output
 
     raise_on_signals()
@@ -50,8 +54,11 @@ def convert(
         hint = f"pack standard output: `ahpatron convert … | {packer} > {shlex.quote(out)}`"
         raise usage(problem, hint)
     check_outputs({"--out": out}, [data])
-    asked = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
+    given = options.given_by_user(context)
+    asked = TableOptions.of_command(context.params, given, positive=positive)
     with open_source(data) as source:
+        if not is_table(source, asked) and looks_like_libsvm(source.head):
+            raise usage(f"{data} is LIBSVM text already: there is nothing to convert")
         reader = TableReader(source, asked)
         progress = stderr.progress(source.size, data, beside_rows=out is None)
         with open_output(out) as output, progress as show:
@@ -88,11 +95,16 @@ def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
 
     from ahpatron_cli.data.csv_text import Spans
     from ahpatron_cli.data.labels import show as spelled
+    from ahpatron_cli.data.schema import Shares
 
     schema, rows = reader.schema, len(cells.lines)
     labels = schema.label_numbers(cells, path)
     parts = [_written(labels, lambda y: "?" if y != y else spelled(y))]
-    for index, values, name in schema.indexed(cells, path, reader.odd, reader.numeric):
+    for one in schema.encoded(cells, path, reader.unseen, reader.numeric):
+        if isinstance(one, Shares):
+            parts.append(_shares(one))
+            continue
+        index, values, name = one
         if isinstance(values, Spans):
             stored = values.nonzero() if reader.numeric[name] else np.ones(rows, dtype=bool)
             prefix = f" {index}:".encode()
@@ -120,6 +132,17 @@ def _features(index: int, values: Floats) -> Spans:
     cells = [f" {index}:{text.removesuffix('.0')}" if value else "" for value, text in pairs]
     ends = np.cumsum([0, *map(len, cells)])
     return Spans("".join(cells).encode(), ends[:-1], ends[1:])
+
+
+def _shares(shares: Shares) -> Spans:
+    """The features of a missing category as LIBSVM text; empty in the other rows."""
+    import numpy as np
+
+    from ahpatron_cli.data.csv_text import Spans
+
+    features = enumerate(shares.values.tolist(), shares.first)
+    text = "".join(f" {index}:{value!r}" for index, value in features).encode()
+    return Spans(text, np.zeros(len(shares.rows), dtype=np.int64), len(text) * shares.rows)
 
 
 def _written(values: Floats, write: Callable[[float], str]) -> Spans:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import typer
 
@@ -47,8 +46,9 @@ def inspect(
     raise_on_signals()
     model = is_archive(path)
     what = "a model" if model else "data"
+    given = options.given_by_user(context)
     for name in _OF_DATA if model else ("learner",):
-        if name in options.given_by_user(context):
+        if name in given:
             raise usage(f"--{name.replace('_', '-')} has no effect on {what}")
     _check_format(format, what)
     if model:
@@ -65,7 +65,7 @@ def inspect(
 
     spec = KERNELS["gaussian"].specs()["sigma"]
     width = None if sigma is None else float(parse("--sigma", spec, sigma))
-    table = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
+    table = TableOptions.of_command(context.params, given, positive=positive)
     bar = Stderr(quiet=quiet)
     with open_source(path) as source, bar.progress(source.size, source.name) as show_progress:
         profile = profile_of(
@@ -101,6 +101,13 @@ def _inspect_model(path: str, format: str, learner: str | None) -> None:
     model = load_model(path, choose_learners([learner])[0] if learner else None)
     run = model.run(path)
     relevance = most_relevant([loop.f for loop in run.player.loops], 10)
-    written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
-    document = model_to_json(model.header, run.result().record, relevance, path, written)
+    written = datetime.fromtimestamp(model.written, UTC).isoformat(timespec="seconds")
+    document = model_to_json(
+        model.header,
+        run.result().record,
+        relevance,
+        path=path,
+        written=written,
+        last_reset=run.player.last_reset,
+    )
     show(format, document, print_model)

@@ -24,6 +24,8 @@ def learners(
     if one_of("format", format, FORMATS) not in ("table", "json"):
         hint = "use --format table for people, --format json for programs"
         raise usage(f"learners cannot be shown as {format}", hint)
+    if bibtex and format != "table":
+        raise usage(f"--bibtex is a format of its own, and --format asks for {format}")
     kinds = [find_learner(name) for name in choose_learners(names or [])]
     if bibtex:
         entries = learners_text.bibtex_of(kinds or REGISTRY.values())

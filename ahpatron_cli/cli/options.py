@@ -63,7 +63,7 @@ _KERNELS = _words("gaussian", "laplacian", "polynomial", "linear")
 _FORMATS = _words("table", "json", "jsonl", "csv", "markdown", "latex")
 _METRICS = _words(
     "mistake_rate", "balanced_error", "precision", "recall", "f1", "kappa", "auc", "log_loss")
-_THEOREMS = _words("1", "2", "3", "corollary-1", "corollary-2", "4", "5", "forgetron")
+_THEOREMS = _words("1", "2", "3", "corollary-1", "corollary-2", "4", "6", "forgetron")
 
 # Arguments
 RunData = Annotated[list[str] | None, typer.Argument(
@@ -116,7 +116,8 @@ Labels = Annotated[str | None, _data(
 WarmUp = Annotated[int, _data(
     "--warm-up", metavar="N", parser=_integer(1),
     help="Number of labelled rows at the start of each file from which --scale minmax or "
-    "standard and --sigma auto are computed before the first round.")]
+    "standard, --sigma auto and the columns of a table in a pipe are computed before the first "
+    "round.")]
 Layout = Annotated[str, _data(
     "--layout", metavar="HOW", autocompletion=_words("auto", "dense", "sparse"),
     help="Store rows dense or sparse; auto: dense if the first 64 rows have at least 10 % "
@@ -126,7 +127,7 @@ AllowNewFeatures = Annotated[bool, _data(
     help="Accept rows with features that the model was not trained on.")]
 MaxFeatures = Annotated[int, _data(
     "--max-features", metavar="N", parser=_integer(1, 2**31 - 1),
-    help="Refuse feature indices above N.")]
+    help="Refuse feature indices above N, and tables with more than N features.")]
 InspectSigma = Annotated[str | None, _data(
     "--sigma", metavar="S",
     help="Also compute the kernel alignment A_T of the gaussian kernel of this width.")]
@@ -151,7 +152,7 @@ Missing = Annotated[str, _data(
 Learner = Annotated[list[str] | None, _learning(
     "-l", "--learner", metavar="NAME", autocompletion=_learners,
     help="Learner to run; repeat for several, all for every one; FILE.py:CLASS for one of your "
-    "own. [default: ahpatron]")]
+    "own. [default: metron for tables, ahpatron for LIBSVM files]")]
 Budget = Annotated[str | None, _learning(
     "-B", "--budget", metavar="N",
     help="B, the most examples stored; even for ahpatron, ahpatron+ and pomdr. [default: 400]")]
@@ -184,7 +185,7 @@ Certify = Annotated[bool, _learning(
 Theorem = Annotated[str | None, _learning(
     "--theorem", metavar="NAME", autocompletion=_THEOREMS,
     help="Set parameters that meet the conditions of a theorem: 1, 2 (perceptron), 3, "
-    "corollary-1, corollary-2 (avp), 4, 5 (ahpatron) or forgetron.")]
+    "corollary-1, corollary-2 (avp), 4, 6 (ahpatron) or forgetron.")]
 
 # Running
 Jobs = Annotated[int, _running(
@@ -253,7 +254,8 @@ Out = Annotated[str | None, _output(
 SweepOut = Annotated[str | None, _output(
     "--out", metavar="FILE.jsonl",
     help="The results file. Repeating the command continues where it ended.")]
-Quiet = Annotated[bool, _output("-q", "--quiet", help="Only results and errors.")]
+Quiet = Annotated[bool, _output(
+    "-q", "--quiet", help="Only results, warnings and errors: no notes and no progress.")]
 Verbose = Annotated[int, _output("-v", "--verbose", help="Print more on stderr.", count=True)]
 PredictFormat = Annotated[str, _output(
     "--format", metavar="FORMAT", autocompletion=_words("csv", "jsonl"),

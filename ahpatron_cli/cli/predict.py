@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
+import typer
+
 from ahpatron_cli.cli import options
 from ahpatron_cli.errors import ExitCode, one_of, usage
 from ahpatron_cli.numbers import counted, percent
@@ -20,6 +22,7 @@ _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl"}
 
 
 def predict(
+    context: typer.Context,
     model: options.Model,
     data: options.PredictData,
     learner: options.PredictLearner = None,
@@ -56,7 +59,10 @@ def predict(
     stderr = Stderr(quiet)
     one_of("format", format, _SUFFIXES.values())
     if out:
-        format = format_of_suffix(out, format, _SUFFIXES)
+        of_file = format_of_suffix(out, format, _SUFFIXES)
+        if "format" in options.given_by_user(context) and of_file != format:
+            raise usage(f"--out {out} is {of_file}, and --format asks for {format}")
+        format = of_file
     if data.count("-") > 1:
         raise usage("standard input (-) can be read only once")
     if any(map(is_archive, data)) and not is_archive(model):
@@ -81,7 +87,7 @@ def predict(
         rows, loss, ranking = 0, 0.0, Ranking() if metrics else None
 
         def figures(asked: bool) -> None:
-            (stderr.show if asked else stderr.detail)(f"{rows:,} rows")
+            (stderr.answer if asked else stderr.detail)(f"{rows:,} rows")
 
         with (
             watch.ending_stream(figures),

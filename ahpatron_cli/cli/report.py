@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ahpatron_cli.cli import options
 from ahpatron_cli.errors import ExitCode, bad_data, usage
 from ahpatron_cli.signals import raise_on_signals
@@ -29,7 +27,7 @@ def report(
 
     No trials are run. Several files are shown together; --merge writes them to one file.
     """
-    from ahpatron_cli.atomic import write_atomically
+    from ahpatron_cli.atomic import exists, write_atomically
     from ahpatron_cli.cli import sweep_session as session
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.sweep.results_file import check_results_path, merge_results, read_results
@@ -41,7 +39,7 @@ def report(
     criterion = session.criterion_of(metric, tune_orders)
     if merge:
         check_results_path(merge, "--merge")
-        if Path(merge).exists():
+        if exists(merge):
             raise usage(f"{merge} exists already", "name a new file: --merge FILE.jsonl")
     output.check(results, {"--merge": merge})
     files = {path: read_results(path) for path in results}
@@ -53,5 +51,7 @@ def report(
     chosen = choose_trials(list(merged.trials.values()), learner or [], data or [])
     if not chosen:
         raise bad_data("no trial was finished yet", results[0])
-    output.write(summarise_trials(chosen, merged.headers, criterion), chosen, stderr)
+    summary = summarise_trials(chosen, merged.headers, criterion)
+    session.warn_of_unequal_trials(summary, stderr)
+    output.write(summary, chosen, stderr)
     return ExitCode.OK

@@ -2,9 +2,9 @@
 
 import shlex
 import signal
+from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -13,17 +13,33 @@ from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.signals import deferred, raise_on_signals
 
 if TYPE_CHECKING:
+    from ahpatron_cli.cli.session import Session
+    from ahpatron_cli.cli.stderr import Stderr
+    from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.records import Report
+    from ahpatron_cli.runner import LearnerSpec
 
-_OF_THE_MODEL = (
-    *("learner", "budget", "kernel", "sigma", "epsilon", "param"),
-    *("scale", "positive", "theorem", "cost", "labels", "layout"),
-    *("label", "drop", "category", "missing"),
+OF_THE_MODEL = frozenset(
+    {
+        *("learner", "budget", "kernel", "sigma", "epsilon", "param", "theorem"),
+        *("scale", "positive", "cost", "labels", "layout", "warm_up"),
+        *("label", "drop", "category", "missing"),
+    }
 )
-"""Options that cannot be combined with --resume, because the model defines their values."""
+"""Options whose values a model has: refused with --resume, the same with --checkpoint."""
+OF_THE_STREAM = frozenset({"repeats", "seed", "shuffle", "limit", "id"})
+"""Options that decide which rows are learned, and how: the same with --checkpoint."""
+OF_THE_CALL = frozenset(
+    {
+        *("data", "demo", "save", "resume", "checkpoint", "every"),
+        *("certify", "jobs", "max_features", "allow_new_features", "metrics", "window"),
+        *("predictions", "curve", "format", "out", "quiet", "verbose"),
+    }
+)
+"""Options that may be different each time; the rows of DATA are compared with a checkpoint."""
 _REQUIRED = {"every": "checkpoint", "allow_new_features": "resume"}
 _EXCLUSIVE = (
-    *(("labels", "positive"), ("certify", "cost"), ("theorem", "cost")),
+    *(("labels", "positive"), ("certify", "cost"), ("theorem", "cost"), ("quiet", "verbose")),
     *(("certify", "resume"), ("certify", "checkpoint")),
     *(("checkpoint", "resume"), ("checkpoint", "curve")),
 )
@@ -90,8 +106,8 @@ def run(
     given = options.given_by_user(context)
     _check_combinations(given, learner or [], resume, shuffle)
 
-    warnings: list[str] = []
-    specs = grid.single_setups(context.params, given, warnings.append)
+    notes: list[str] = []
+    specs = grid.single_setups(context.params, given, notes.append)
     if theorem:
         from ahpatron_cli.certify import meet
 
@@ -103,9 +119,10 @@ def run(
         costs=grid.parse_costs(context.params),
         curve=curve is not None,
         certify=certify,
+        theorem=theorem,
         jobs=jobs,
     )
-    preparation = grid.preparation(context.params)
+    preparation = grid.preparation(context.params, given)
     paths = _data(data, demo=demo, certify=certify)
     output = RunOutput(format, out, curve, predictions)
 
@@ -123,16 +140,37 @@ def run(
             raise usage(problem, "use one DATA, one -l and --repeats 1")
         if checkpoint and permuted:
             raise usage("--checkpoint requires one pass in file order", "leave out --shuffle")
-        files = {"save": save, "resume": resume, "checkpoint": checkpoint}
-        saved = SavedRun(stderr.note, **files, every=every, learner=specs[0].source)
-    for warning in warnings:
-        stderr.warn(warning)
+        saved = SavedRun(
+            stderr.note,
+            stderr.warn,
+            save=save,
+            resume=resume,
+            checkpoint=checkpoint,
+            every=every,
+            learner=specs[0].source,
+            options=_deciding(context.params),
+        )
+    if jobs > 1 and (predictions or not run_options.in_memory or len(specs) * repeats == 1):
+        notes.append("--jobs has no effect: there is only one pass, or its rows are written")
+    if "warm_up" in given and not _warms_up(paths, specs, preparation):
+        notes.append("--warm-up has no effect without --scale minmax or standard, or --sigma auto")
+    for note in notes:
+        stderr.note(note)
 
     reports: list[Report] = []
     with ExitStack() as opened:
         checkpointed = saved.checkpointed if saved and checkpoint else None
         writer = opened.enter_context(open_predictions(predictions, checkpointed))
-        session = Session(paths, specs, preparation, run_options, stderr, saved, writer)
+        session = Session(
+            paths,
+            specs,
+            preparation,
+            run_options,
+            stderr,
+            saved=saved,
+            predictions=writer,
+            keeps_results=bool(save or checkpoint or out or curve),
+        )
         try:
             for path in paths:
                 reports.append(session.run(path))
@@ -146,9 +184,30 @@ def run(
             opened.close()
             output.export(reports, session.curves)
     output.show(reports, stderr)
+    return _exit_code(session, reports[-1], stderr)
+
+
+def _warms_up(paths: "list[str]", specs: "list[LearnerSpec]", preparation: "Preparation") -> bool:
+    """Whether anything is computed from the first rows before the first round."""
+    from ahpatron_cli.atomic import is_file
+    from ahpatron_cli.data.scaling import LEARNED_SCALES
+
+    is_table = preparation.table.label is not None
+    return (
+        preparation.scale in LEARNED_SCALES
+        or any(spec.auto_sigma for spec in specs)
+        or (is_table and not all(is_file(path) for path in paths))  # its schema
+    )
+
+
+def _exit_code(session: "Session", last: "Report", stderr: "Stderr") -> ExitCode:
+    """The exit code, with a note if the run did not end by itself."""
+    if session.reader_left:
+        stderr.note("the reader of the predictions closed the pipe; all other results are written")
+        return ExitCode.BROKEN_PIPE
     if session.ended_by is None:
         return ExitCode.OK
-    rows = reports[-1].runs[0].rounds + reports[-1].runs[0].unlabelled
+    rows = last.runs[0].rounds + last.runs[0].unlabelled
     stderr.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
     return ExitCode(128 + signal.Signals[session.ended_by])
 
@@ -166,16 +225,30 @@ def _check_combinations(
     if resume is None:
         return
     own_learner = len(learners) == 1 and ".py:" in learners[0]  # the model's own file
-    for name in _OF_THE_MODEL:
-        if name in given and not (own_learner and name == "learner"):
+    for name in sorted(OF_THE_MODEL & given):
+        if not (own_learner and name == "learner"):
             hint = f"the model has its own: see `ahpatron inspect {shlex.quote(resume)}`"
             raise usage(f"{options.flag(name)} cannot be combined with --resume", hint)
     if "seed" in given and not shuffle:
         raise usage("--seed with --resume requires --shuffle: the model has its own seed")
 
 
+def _deciding(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of the options that decide the rounds of a run, without those that are not set.
+
+    The learner is left out: a model has its name and the hash of its file.
+    """
+    names = sorted((OF_THE_MODEL | OF_THE_STREAM) - {"learner"})
+    chosen = {name: values[name] for name in names if values[name]}
+    return {
+        name: sorted(value) if isinstance(value, list | tuple) else value
+        for name, value in chosen.items()
+    }
+
+
 def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
     """Paths of the files to run on; refuses models and pipes that would be read twice."""
+    from ahpatron_cli.atomic import exists, is_file
     from ahpatron_cli.data.npz import entries, is_archive
     from ahpatron_cli.data.source import FROM_ARRAYS
 
@@ -192,7 +265,7 @@ def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
             raise usage(f"{path} is a model, not data", f"--resume {path} continues with it")
         raise bad_data("this is an archive of NumPy arrays", path, hint=FROM_ARRAYS)
     for path in data if certify else ():
-        if path == "-" or (Path(path).exists() and not Path(path).is_file()):
+        if path == "-" or (exists(path) and not is_file(path)):
             shown = "standard input" if path == "-" else path
             problem = f"--certify reads the data again, and {shown} can be read only once"
             raise usage(problem, "write it to a file first")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -81,9 +82,9 @@ class RunOutput:
     def show(self, reports: Sequence[Report], stderr: Stderr) -> None:
         """Print the reports on stdout, or on stderr if stdout is used for the predictions."""
         if self.predictions == STDOUT:
-            stderr.show(to_text(reports, self.format))
+            stderr.show(to_text(reports, self.format, stderr.terminal()))
         else:
-            write(lambda terminal: to_text(reports, self.format, terminal))
+            write(lambda terminal: to_text(reports, self.format, terminal), self.format)
 
     def export(self, reports: Sequence[Report], curves: Sequence[Curve]) -> None:
         """Write the files of --out and --curve."""
@@ -107,10 +108,14 @@ class Session:
     saved: SavedRun | None
     """Set if the run continues a model or is saved."""
     predictions: PredictionWriter | None
+    keeps_results: bool
+    """Whether anything but the predictions and the table is written."""
     curves: list[Curve] = field(default_factory=list, init=False)
     """The learning curve of each learner on each file."""
     ended_by: str | None = field(default=None, init=False)
     """Name of the signal that ended the stream; None if none did."""
+    reader_left: bool = field(default=False, init=False)
+    """Whether the reader of the predictions has closed the pipe."""
 
     def __post_init__(self) -> None:
         self._known: StreamState | None = None
@@ -128,10 +133,11 @@ class Session:
     def run(self, path: str) -> Report:
         """Run all learners and repeats on one file.
 
-        A file is scanned for its labels first if outputs are written row by row. Otherwise the run
-        assumes the labels of the first rows, and starts again if a later row has another label.
+        A file is scanned for its labels first if outputs are written row by row, or if labels have
+        weights. Otherwise the run assumes the labels of the first rows, and starts again if a later
+        row has another label.
         """
-        if self.saved or self.predictions:
+        if self.saved or self.predictions or self.options.costs:
             return self._run(path, may_restart=False)
         try:
             return self._run(path, may_restart=True)
@@ -188,18 +194,23 @@ class Session:
         if options.certify:
             from ahpatron_cli.certify import certified
 
-            certificates = certified(dataset, summary, specs, results, options.seed)
+            certificates = certified(
+                dataset, summary, specs, results, seed=options.seed, asked=options.theorem
+            )
         more = {"unlabelled": summary.unlabelled, "ended_by": self.ended_by}
         counts = summary.rounds, summary.features, summary.labels, summary.sha256
         schema = dataset.traits.schema
         return Report(
             version=__version__,
-            data=DataRecord(dataset.name, *counts),
+            data=DataRecord(
+                dataset.name,
+                *counts,
+                label_names=tuple(label_names(summary.labels, schema)) if schema else None,
+            ),
             runs=[structs.replace(result.record, **more) for result in results],
             load_seconds=loaded,
             shuffled=options.shuffle,
             certified=certificates,
-            label_names=label_names(summary.labels, schema) if schema else (),
         )
 
     def _note_waiting(self, rows: int) -> None:
@@ -217,17 +228,24 @@ class Session:
         """The learners that can run on this file; warns about the others."""
         if self.options.certify and dataset.classes:
             raise usage("--certify requires two classes", "--positive LABEL selects one of them")
-        usable = []
-        for spec in () if self._resumes else specs:
+        if self._resumes:
+            return specs
+        usable = list[LearnerSpec]()
+        faults = dict[str, ParameterError]()
+        for spec in specs:
             try:
                 Run(spec, dataset.name, self.options, 0, horizon, classes=dataset.classes)
                 usable.append(spec)
             except ParameterError as error:
-                if len(specs) == 1:
-                    hint = f"give `-p {error.name}=N`" if error.kind == "missing" else None
-                    raise usage(str(error), hint) from None
-                self.stderr.warn(f"{error}; left out: {spec.learner}")
-        return usable or specs
+                faults[spec.learner] = error
+        if not usable:
+            problem = "; ".join(dict.fromkeys(map(str, faults.values())))
+            names = [fault.name for fault in faults.values() if fault.kind == "missing"]
+            missing = " ".join(f"-p {name}=N" for name in dict.fromkeys(names))
+            raise usage(problem, f"give `{missing}`" if missing else None)
+        for learner, fault in faults.items():
+            self.stderr.warn(f"{fault}; left out: {learner}")
+        return usable
 
     def _learn(
         self, dataset: Dataset, specs: Sequence[LearnerSpec], horizon: int | None
@@ -241,7 +259,15 @@ class Session:
             def write(run: Run, batch: Batch, scores: Floats) -> None:
                 schema = dataset.traits.schema
                 names = label_names(dataset.labels(), schema)
-                writer.write_rounds(run, batch, scores, names, schema.id if schema else None)
+                try:
+                    writer.write_rounds(run, batch, scores, names, schema.id if schema else None)
+                except BrokenPipeError:
+                    if not self.keeps_results:
+                        raise
+                    writer.abandon()
+                    self.reader_left = True
+                    if not options.in_memory:
+                        watch.end_stream(signal.SIGPIPE)
 
             observers.append(write)
         if self.saved is not None:
@@ -291,6 +317,6 @@ class Session:
 
     def _print_figures(self, asked: bool) -> None:
         """Print the latest counts: on SIGUSR1 (`asked`), or with -v once a minute."""
-        show: Callable[[str], None] = self.stderr.show if asked else self.stderr.detail
+        show: Callable[[str], None] = self.stderr.answer if asked else self.stderr.detail
         for _, text in self._figures.values() or [(0, "no rows so far")]:
             show(f"{now()} {text}")

@@ -13,10 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import pairwise
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ahpatron_cli.errors import Place, UserError
-from ahpatron_cli.output.escape import literal
+from ahpatron_cli.output.escape import encodable, has_signs, literal
+
+if TYPE_CHECKING:
+    from ahpatron_cli.output.render import Terminal
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
 _CLEAR = "\r\x1b[K"
@@ -26,7 +29,11 @@ _CUT = "..."
 
 
 class Stderr:
-    """Writer of messages on stderr. `quiet`: only errors; `verbose`: also details and the time."""
+    """Writer of messages on stderr.
+
+    With `quiet`, only warnings and errors are written: whoever reads no notes must still hear of
+    what was lost or left out. With `verbose`, also details and the time.
+    """
 
     def __init__(self, quiet: bool = False, verbose: int = 0, stream: TextIO | None = None) -> None:
         self._quiet = quiet
@@ -43,18 +50,24 @@ class Stderr:
             self._print(f"note: {literal(self.prefix + text)}")
 
     def warn(self, text: str, *, timed: bool = False) -> None:
-        """Print a warning; with the time of day if `timed`, or with -v."""
-        if not self._quiet:
-            self.insist((f"{now()} " if timed or self._verbose else "") + self.prefix + text)
-
-    def insist(self, text: str) -> None:
-        """Print a warning even with --quiet."""
-        self._print(f"warning: {literal(text)}")
+        """Print a warning, even with --quiet; with the time of day if `timed`, or with -v."""
+        time_of_day = f"{now()} " if timed or self._verbose else ""
+        self._print(f"warning: {literal(time_of_day + self.prefix + text)}")
 
     def show(self, text: str) -> None:
         """Print a text that is already escaped, such as a table."""
         if not self._quiet:
             self._print(text.rstrip("\n"))
+
+    def answer(self, text: str) -> None:
+        """Print what the user has asked for by a signal, even with --quiet."""
+        self._print(literal(text))
+
+    def terminal(self) -> Terminal:
+        """How to render a text for `show`: with all columns, and signs that stderr can show."""
+        from ahpatron_cli.output.render import Terminal  # lazy: needs rich
+
+        return Terminal(ascii=not has_signs(self._encoding()))
 
     def detail(self, text: str) -> None:
         """Print a detail, only with -v."""
@@ -114,10 +127,13 @@ class Stderr:
                 return os.get_terminal_size(self._stream.fileno()).columns or 80
         return None
 
+    def _encoding(self) -> str:
+        return getattr(self._stream, "encoding", None) or "utf-8"
+
     def _write(self, text: str) -> None:
         try:
             if self._stream is not None:
-                self._stream.write(text)
+                self._stream.write(encodable(text, self._encoding()))
                 self._stream.flush()
         except (OSError, ValueError):
             self._stream = None  # stderr is closed: drop all further messages

@@ -62,6 +62,7 @@ def sweep(
     Every result is stored on disk at once: after a crash, a full disk or Ctrl-C,
     the same command runs only the missing trials.
     """
+    from ahpatron_cli.atomic import exists
     from ahpatron_cli.cli import sweep_session as session
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.errors import one_of
@@ -76,6 +77,10 @@ def sweep(
     given = options.given_by_user(context)
     if "wait" in given and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
+    if "jobs" in given and scheduler:
+        raise usage("--jobs has no effect with --scheduler: the cluster has its own workers")
+    if {"quiet", "verbose"} <= given:
+        raise usage("--quiet cannot be combined with --verbose")
     if out is None and not dry_run:
         hint = "add --out results.jsonl; the same command continues a sweep that was stopped"
         raise usage("a sweep requires --out FILE.jsonl", hint)
@@ -94,7 +99,7 @@ def sweep(
     if shard and (halving or tune_orders):  # parts of a job array cannot wait for each other
         problem = "--shard cannot be combined with --search halving or --tune-orders"
         raise usage(problem, "`report --tune-orders` takes the merged results of all parts")
-    job = make_job(context.params, given, stderr.warn)
+    job = make_job(context.params, given, stderr.note)
     output = session.SummaryOutput(format, plot, report, x, matrix)
     output.check(list(job.files), {"--out": out})
     if tune_orders >= job.options["repeats"] and tune_orders:
@@ -107,7 +112,7 @@ def sweep(
             session.check_axis_of(trials, x)
         found = Search(trials, criterion, halving, part)
         if dry_run:
-            known = read_results(out).trials if out and Path(out).exists() else {}
+            known = read_results(out).trials if out and exists(out) else {}
             session.print_estimate(found, known, jobs)
             return ExitCode.OK
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
@@ -117,5 +122,7 @@ def sweep(
             outcomes = session.run_missing(found, results, run, stderr)
     summary = summarise_trials(outcomes, results.contents.headers, criterion)
     session.warn_of_results(summary, outcomes, stderr)
+    session.warn_of_unequal_trials(summary, stderr)
+    session.note_other_editions(results.contents.trials, outcomes, str(out), stderr)
     output.write(summary, outcomes, stderr)
     return ExitCode.FAILED_TRIALS if summary.failed else ExitCode.OK

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.stderr import Stderr
@@ -15,7 +15,7 @@ from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write
 from ahpatron_cli.output.render import Terminal
-from ahpatron_cli.records import grouped, setting_key
+from ahpatron_cli.records import grouped
 from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.sweep.plan import SHORT_ROUNDS, Search, estimated_seconds, learner_and_data
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile
@@ -83,7 +83,7 @@ class SummaryOutput(Struct, frozen=True):
         if self.out:
             format = format_of_suffix(self.out, self.format)
             write_atomically(self.out, self._text(summary, trials, format))
-        write(lambda terminal: self._text(summary, trials, self.format, terminal))
+        write(lambda terminal: self._text(summary, trials, self.format, terminal), self.format)
 
     def _text(
         self,
@@ -142,11 +142,7 @@ def run_missing(search: Search, results: ResultsFile, run: Runner, stderr: Stder
     except BaseException:  # also a signal or a full disk
         stderr.note(f"{done() or 'no trial was stored'}; the same command continues from there")
         raise
-    return [
-        structs.replace(known[trial.id], data=trial.data)  # the file may have been renamed
-        for trial in search.needed(known)
-        if trial.id in known
-    ]
+    return [trial.stored(known[trial.id]) for trial in search.needed(known) if trial.id in known]
 
 
 def _run(
@@ -189,21 +185,65 @@ def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> N
 
 
 def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: Stderr) -> None:
-    """Warn of near ties and, even with --quiet, of failed trials, which some formats omit."""
+    """Warn of near ties and of failed trials, which some formats omit."""
     if summary.failed:
         trial, total = summary.failed[0], len(summary.failed) + summary.trials
-        stderr.insist(
+        stderr.warn(
             f"{len(summary.failed):,} of {counted(total, 'trial')} failed; the first, "
             f"{trial.learner} on {trial.data.path}: {trial.error}"
         )
-    best = {setting_key(setting) for data in summary.datasets for setting in data.best}
-    runs = (one.run for one in outcomes if one.run and setting_key(one) in best)
+    best = {setting.key for data in summary.datasets for setting in data.best}
+    runs = (one.run for one in outcomes if one.run and one.key in best)
     for warning in near_tie_warning(runs):
         stderr.warn(warning)
 
 
+def warn_of_unequal_trials(summary: SweepSummary, stderr: Stderr) -> None:
+    """Warn, even with --quiet, of trials that are missing, and of several editions.
+
+    Some formats have no room for footnotes.
+    """
+    for found in summary.datasets:
+        lacking = [one for one in found.settings if one.missing]
+        few = [one for one in lacking if not one.compared]
+        if lacking:
+            some = f"{len(lacking)} of {counted(len(found.settings), 'setting')}"
+            text = f"{found.name}: {some} without all permutations; compared on those that all have"
+            if few:
+                text += f", except {len(few)} with too few"
+            stderr.warn(text)
+        if found.unreported:
+            tune = f"only the {counted(found.criterion.tune_orders, 'permutation')} to choose on"
+            stderr.warn(f"{found.name}: left out, with {tune}: {', '.join(found.unreported)}")
+    names: dict[str, dict[str, None]] = {}
+    for found in summary.datasets:
+        for one in found.settings:
+            names.setdefault(one.learner, {})[one.name] = None
+    for learner, shown in names.items():
+        if len(shown) > 1:
+            stderr.warn(f"{learner} was run in several versions: {', '.join(shown)}")
+
+
+def note_other_editions(
+    known: Mapping[str, Outcome], outcomes: Sequence[Outcome], path: str, stderr: Stderr
+) -> None:
+    """Note trials in the results file of other versions of this sweep's own learners."""
+    used = {trial.id for trial in outcomes}
+    editions = {trial.learner: trial.edition for trial in outcomes}
+    for learner, edition in sorted(editions.items()):
+        others = [
+            trial
+            for trial in known.values()
+            if trial.learner == learner and trial.edition != edition and trial.id not in used
+        ]
+        if others:
+            trials = counted(len(others), "trial")
+            text = f"{path} also has {trials} of another version of {learner}, not used here"
+            stderr.note(f"{text}; `ahpatron report` shows both")
+
+
 def warn_of_damaged_lines(stderr: Stderr, path: str, contents: Contents) -> None:
-    """Warn of damaged lines in a results file and of an incomplete last line."""
+    """Warn, even with --quiet, of damaged lines and of an incomplete last line: lost results."""
     if contents.torn:
         stderr.warn(f"{path}: the last line is torn: {counted(contents.torn, 'byte')} not used")
     if contents.damaged:

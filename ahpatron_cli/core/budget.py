@@ -45,7 +45,7 @@ class Reduction(NamedTuple):
     coefficients: Floats
     norm: Any  # ‖f̄‖, rescaled
     norm_before: Any  # ‖f‖, from the Gram matrix
-    gap: float  # ‖f - f̄‖ of this halving: ζU in Theorem 5
+    gap: float  # ‖f - f̄‖ of this halving: ζU in Theorem 6
     rescaled: bool  # False if f̄ is zero
 
 

@@ -17,7 +17,7 @@ All theorems require κ(x, x) <= 1, as is the case for every kernel of this pack
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import partial
 from math import ceil, hypot, inf, isclose, log, log2, sqrt
 from typing import Any, Literal, TypeAlias
@@ -198,11 +198,11 @@ def _theorem_4(
 
 
 def _share(budget: int, radius: float, zeta: float) -> float:
-    """`a = (1/4 + 9ζ/2)·U/√B` of Theorem 5."""
+    """`a = (1/4 + 9ζ/2)·U/√B` of Theorem 6."""
     return (1 / 4 + 9 / 2 * zeta) * radius / sqrt(budget)
 
 
-def _theorem_5(
+def _theorem_6(
     f: Comparator, budget: int, radius: float, epsilon: float, margin_updates: int, **run: Any
 ) -> float:
     """`L + (a/γ)·L + ((1-2ζ)/γ)·‖f‖²·√B/U + (a - ε)/(1 - a)·|N_T|` at γ = 1 - a, L = L_T(f).
@@ -301,10 +301,10 @@ THEOREMS: tuple[Theorem, ...] = (
         settings=lambda given: _ahpatron_settings(given, sqrt(2), 0.6),
     ),
     Theorem(
-        "5",
-        "Theorem 5",
+        "6",
+        "Theorem 6",
         ("ahpatron", "ahpatron+"),
-        _theorem_5,
+        _theorem_6,
         conditions=lambda rescale, schedule, selection, step, radius, budget, epsilon, zeta, **_: (
             ("c_t = ‖f_t‖/U", rescale == "keep"),
             ("a constant λ_t", schedule == "constant"),
@@ -327,9 +327,10 @@ THEOREMS: tuple[Theorem, ...] = (
 )
 
 
-def theorems_of(learner: str) -> list[Theorem]:
-    """All theorems about a learner."""
-    return [theorem for theorem in THEOREMS if learner in theorem.learners]
+def theorems_of(learner: str, asked: str | None = None) -> list[Theorem]:
+    """All theorems about a learner; only the `asked` one, given by its key, if it is among them."""
+    about = [theorem for theorem in THEOREMS if learner in theorem.learners]
+    return [theorem for theorem in about if theorem.key == asked] or about
 
 
 def radii_of(learner: str, params: Params) -> list[float]:
@@ -360,29 +361,57 @@ class Certificate:
 
 
 def certify(
-    learner: str, params: Params, counts: Counts, candidates: Sequence[Comparator]
+    learner: str,
+    params: Params,
+    counts: Counts,
+    candidates: Sequence[Comparator],
+    *,
+    asked: str | None = None,
 ) -> Certificate | None:
     """The certificate with the smallest bound, or None if no theorem applies.
 
-    All theorems that apply are checked: a `BrokenTheoremError` is raised if any bound is exceeded.
+    With the key of a theorem as `asked`, the certificate of this theorem, if it is about the
+    learner. All theorems that apply are checked: a `BrokenTheoremError` is raised if any bound is
+    exceeded.
     """
-    run, certificates = _quantities(params, counts), []
+    certificates: dict[str, Certificate] = {}
     for theorem in theorems_of(learner):
-        if theorem.failing(params, counts):
-            continue
-        radius = theorem.radius(**run)
-        in_ball = [f for f in candidates if f.norm <= radius]
-        bound, f = min(((theorem.bound(f, **run), f) for f in in_ball), key=lambda pair: pair[0])
-        bound += 1e-9 * (counts["rounds"] + abs(bound))  # more than rounding errors
-        failures = theorem.counts == "failures"
-        count = counts["nonpositive_margins" if failures else "mistakes"]
-        trivial = counts["rounds"] - (counts["margin_updates"] if failures else 0)
-        if not count <= bound:
-            raise BrokenTheoremError(
-                f"{theorem.title} is broken: {theorem.learners[0]} has {count} {theorem.counts}, "
-                f"the bound is {bound!r}; {f}, {dict(counts)}, parameters {dict(params)}"
-            )
-        guarantee = theorem.title, theorem.counts, count, bound, trivial, bound >= trivial
-        certificates.append(Certificate(*guarantee, *astuple(f)))
+        if not theorem.failing(params, counts):
+            certificates[theorem.key] = _certificate(theorem, params, counts, candidates)
+    shown = {theorem.key for theorem in theorems_of(learner, asked)}
     # a special case equals the general theorem up to rounding: the first of them is returned
-    return min(certificates, key=lambda certificate: round(certificate.bound, 6), default=None)
+    return min(
+        (certificate for key, certificate in certificates.items() if key in shown),
+        key=lambda certificate: round(certificate.bound, 6),
+        default=None,
+    )
+
+
+def _certificate(
+    theorem: Theorem, params: Params, counts: Counts, candidates: Sequence[Comparator]
+) -> Certificate:
+    """The guarantee of a theorem whose conditions hold, for the comparator with the least bound."""
+    run = _quantities(params, counts)
+    radius = theorem.radius(**run)
+    in_ball = [f for f in candidates if f.norm <= radius]
+    bound, f = min(((theorem.bound(f, **run), f) for f in in_ball), key=lambda pair: pair[0])
+    bound += 1e-9 * (counts["rounds"] + abs(bound))  # more than rounding errors
+    failures = theorem.counts == "failures"
+    count = counts["nonpositive_margins" if failures else "mistakes"]
+    trivial = counts["rounds"] - (counts["margin_updates"] if failures else 0)
+    if not count <= bound:
+        raise BrokenTheoremError(
+            f"{theorem.title} is broken: {theorem.learners[0]} has {count} {theorem.counts}, "
+            f"the bound is {bound!r}; {f}, {dict(counts)}, parameters {dict(params)}"
+        )
+    return Certificate(
+        theorem=theorem.title,
+        counts=theorem.counts,
+        count=count,
+        bound=bound,
+        trivial=trivial,
+        vacuous=bound >= trivial,
+        comparator=f.name,
+        loss=f.loss,
+        norm=f.norm,
+    )

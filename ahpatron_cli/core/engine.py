@@ -1,7 +1,7 @@
 """The engine: one loop over the rounds of a stream, for every learner.
 
     in each round: predict f(x), see y, margin = y·f(x)
-    if margin < learner.update_below, or f(x) = 0 and y = -1, or S is empty:
+    if margin < learner.update_below, or the prediction is wrong by a tie, or S is empty:
         learner.update(f, y, margin)
 
 Kernel values are computed for a block of rounds at once, but the protocol stays strict: a
@@ -11,11 +11,13 @@ of the stream, or where a piece of it ends.
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.random import default_rng  # slow to import: not while the first row waits
@@ -31,10 +33,12 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, rows_from,
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import Tally, class_margins
 
-ALGORITHM = 7
+ALGORITHM = 8
 """Version of the learners: raised when any count on the same stream may have changed."""
 BLOCK = 64
 """Rounds per block. Affects the last bits of scores, but no counts; fixed for a version."""
+UNCOUNTED_BLOCKS, UNCOUNTED_SCORES = 256, 2**20
+"""Scores are counted after so many blocks, or so many numbers."""
 
 
 class Loop:
@@ -43,61 +47,65 @@ class Loop:
     `classes` is () for labels -1 and +1, or (k,) for k classes on one S, with labels 0, 1, …. Then
     f has a column per class and y is a direction: +1 for the true class, -1 for the best other
     class, 0 elsewhere. The margin is y·f(x), so an update reads the same in both cases.
+
+    A mistake by a tie, margin 0, is always an update: sign(0) = +1, so f(x) = 0 is wrong for the
+    label -1; of several classes with the same f(x), the first is predicted.
     """
+
+    first: int
+    """Number of rounds before the current block."""
+    weights: list[float] | None
+    """Weights of the examples of the current block."""
+    updates = 0
+    """Number of updates in the current block."""
+    margin_updates = 0
+    """Number of updates with a margin > 0 in the current block."""
 
     def __init__(
         self, learner: Learner, kernel: Kernel, classes: tuple[int, ...], seed: Sequence[int]
     ) -> None:
-        self.learner, self.classes = learner, classes
+        self.learner = learner
+        self.classes = classes
         learner.rng = default_rng(seed)
         for name in ("update_below", "next_call"):  # instance attributes are faster to read
             setattr(learner, name, getattr(learner, name))
         self.f: Any = learner.begin(kernel, classes) if classes else learner.begin(kernel)
 
-    def run(
-        self, block: Points, labels: Floats, weights: list[float] | None, first: int, tally: Tally
-    ) -> Any:
+    def run(self, block: Points, labels: Floats, weights: list[float] | None, first: int) -> Any:
         """Run a block that starts at round `first`; return f(x) of each round before its update."""
+        self.first = first
+        self.weights = weights
+        self.updates = 0
+        self.margin_updates = 0
         self.learner.weight = 1.0
         self.f.open(block)
-        try:
-            scores = self._rounds(labels, weights, first, tally)
-            self.learner.observe(block)
-        finally:
-            self.f.close()
+        scores: Any = self._class_rounds(labels) if self.classes else self._rounds(labels)
+        self.learner.observe(block)
+        self.f.close()
         if not math.isfinite(scores.sum() if self.classes else sum(scores)):
             _check_finite(np.array(scores))
         return scores
 
-    def _rounds(self, labels: Floats, weights: list[float] | None, first: int, tally: Tally) -> Any:
-        learner, f, classes, update = self.learner, self.f, self.classes, self.learner.update
-        scores: Any = np.empty((len(labels), *classes)) if classes else [0.0] * len(labels)
-        updates = margin_updates = start = stop = 0
-        margins: list[float] = []
+    def _rounds(self, labels: Floats) -> list[float]:
+        """The rounds of a block with labels -1 and +1."""
+        learner, f, first, weights = self.learner, self.f, self.first, self.weights
+        update = learner.update
+        updates = margin_updates = 0
+        scores = [0.0] * len(labels)
         values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
         below, call = learner.update_below, learner.next_call - first
-        y: Any
         for t, y in enumerate(labels.tolist()):
-            if classes:
-                if t == stop:  # compute margins of several rounds: valid until the next update
-                    start, stop = t, min(t + (1 if below == math.inf else 8), len(labels))
-                    scores[start:stop] = ahead = f.class_values(start, stop)
-                    found, rivals = class_margins(ahead, labels[start:stop])
-                    margins = found.tolist()
-                margin = margins[t - start]
-            else:
-                value = values[t]
-                if -noise <= value <= noise:  # possibly only rounding of a sum that cancels
-                    value = f.careful(t)
-                scores[t] = value = value * scale
-                margin = y * value
+            value = values[t]
+            if -noise <= value <= noise:  # possibly only rounding of a sum that cancels
+                value = f.careful(t)
+            scores[t] = value = value * scale
+            margin = y * value
             if margin < below or margin == 0.0 > y or empty or t == call:
-                learner.round, f.t = first + t, t
+                # as in `_update`, inlined: a call would take 2 % of the time
+                learner.round = first + t
+                f.t = t
                 if weights is not None:
                     learner.weight = weights[t]
-                if classes:
-                    true, y, stop = int(y), np.zeros(classes), t + 1
-                    y[true], y[rivals[t - start]] = 1.0, -1.0
                 if update(f, y, margin) is not False:
                     updates += 1
                     if margin > 0.0:
@@ -106,9 +114,46 @@ class Loop:
                     f = self._succeed()
                 values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
                 below, call = learner.update_below, learner.next_call - first
-        tally.updates += updates
-        tally.margin_updates += margin_updates
+        self.updates = updates
+        self.margin_updates = margin_updates
         return scores
+
+    def _class_rounds(self, labels: Floats) -> Floats:
+        """The rounds of a block with several classes on one S."""
+        learner, f, first = self.learner, self.f, self.first
+        scores = np.empty((len(labels), *self.classes))
+        margins: list[float] = []
+        rivals: list[int] = []
+        start = stop = 0
+        below, call, empty = learner.update_below, learner.next_call - first, f.size == 0
+        for t, true in enumerate(labels.astype(np.int64).tolist()):
+            if t == stop:  # compute margins of several rounds: valid until the next update
+                start, stop = t, min(t + (1 if below == math.inf else 8), len(labels))
+                scores[start:stop] = ahead = f.class_values(start, stop)
+                found = class_margins(ahead, labels[start:stop])
+                margins, rivals = found[0].tolist(), found[1].tolist()
+            margin, rival = margins[t - start], rivals[t - start]
+            if margin < below or (margin == 0.0 and rival < true) or empty or t == call:
+                y = np.zeros(self.classes)
+                y[true] = 1.0
+                y[rival] = -1.0
+                f = self._update(t, y, margin)
+                stop = t + 1
+                below, call, empty = learner.update_below, learner.next_call - first, f.size == 0
+        return scores
+
+    def _update(self, t: int, y: Any, margin: float) -> Any:
+        """Have the learner update f in round t of the block; return f, or its successor."""
+        learner, f = self.learner, self.f
+        learner.round = self.first + t
+        f.t = t
+        if self.weights is not None:
+            learner.weight = self.weights[t]
+        if learner.update(f, y, margin) is not False:
+            self.updates += 1
+            if margin > 0.0:
+                self.margin_updates += 1
+        return f if f.successor is None else self._succeed()
 
     def _succeed(self) -> Any:
         """Replace f by its successor and open the rest of the current block on it."""
@@ -144,6 +189,56 @@ class Loop:
         if most is not None and f.size is not None and f.size > most:
             raise state.refusal("f", "keeps more examples than the budget")
         self.f = f
+
+
+class Block(NamedTuple):
+    """A block of rounds: examples, labels and weights, and the number of rounds before it."""
+
+    points: Points
+    labels: Floats
+    weights: list[float] | None
+    first: int
+
+
+class Outcome(NamedTuple):
+    """A block that was learned, f(x) of its rounds, and the number of updates in all loops."""
+
+    block: Block
+    scores: Floats
+    updates: int
+    margin_updates: int
+
+
+class Journal:
+    """What restores a player after a block that failed: a state, and the blocks learned since.
+
+    A copy of the state before each block would be slow. One is made when learning has taken 300
+    times as long as the last copy, or when the blocks need too much memory. So copies take less
+    than 1 % of the time, and learning the blocks again takes as long as 300 copies at most.
+    When the state is copied has no effect on any result.
+    """
+
+    most_rounds = 2**15
+    most_numbers = 2**22
+
+    def __init__(self, loops: Sequence[Loop], rounds: int) -> None:
+        begun = time.perf_counter()
+        self.states = [copy.deepcopy(loop.state_dict()) for loop in loops]
+        self.first = rounds
+        self.blocks: list[Block] = []
+        self._numbers = 0
+        now = time.perf_counter()
+        self._lasts_until = now + 300 * (now - begun)
+
+    def add(self, block: Block) -> None:
+        """Note a block that was learned."""
+        self.blocks.append(block)
+        self._numbers += block.points.stored
+
+    def is_over(self, rounds: int) -> bool:
+        """Whether another journal should begin, after `rounds` rounds."""
+        full = rounds - self.first >= self.most_rounds or self._numbers >= self.most_numbers
+        return full or time.perf_counter() >= self._lasts_until
 
 
 class Player:
@@ -182,6 +277,9 @@ class Player:
     the same predictions up to rounding. The first piece decides whether the stream is dense or
     sparse.
 
+    A call that fails, or is interrupted by Ctrl-C, leaves the player as it was after the last
+    complete block: the rounds of this block are neither counted nor learned.
+
     Examples
     --------
     >>> from ahpatron_cli.core import Ahpatron, Arow, Gaussian, Player
@@ -200,7 +298,8 @@ class Player:
     """
 
     _tally: Tally
-    _uncounted: list[tuple[Floats, Floats]]
+    _uncounted: list[Outcome]
+    _journal: Journal | None
 
     def __init__(
         self,
@@ -212,7 +311,12 @@ class Player:
         horizon: int | None = None,
         block: int = BLOCK,
     ) -> None:
-        self._options = {"classes": classes, "seed": seed, "horizon": horizon, "block": block}
+        if classes < 2:
+            raise ParameterError(f"classes must be a whole number >= 2, got {classes}", "classes")
+        if block < 1:
+            raise ParameterError(f"block must be a whole number >= 1, got {block}", "block")
+        options: State = {"classes": classes, "seed": seed, "horizon": horizon, "block": block}
+        self._options = options
         self.classes = classes
         self.kernel = learner.own_kernel or (Gaussian() if kernel is None else kernel)
         self._shape = () if classes == 2 else (classes,)
@@ -223,9 +327,12 @@ class Player:
         self.loops = [Loop(learner.resolved(horizon), self.kernel, of_loop, s) for s in seeds]
         self.tally = Tally.of(classes)
         self._calibration = Calibration(classes)
-        self._block, self._rounds = block, 0
+        self._block = block
+        self._rounds = 0
         self._centre: Floats | None = None
         self._sparse: bool | None = None  # decided by the first piece
+        self._complete = True  # whether loops and counts are those of the same rounds
+        self._journal = None  # made before the first block
 
     @property
     def learner(self) -> Learner:
@@ -248,24 +355,56 @@ class Player:
 
     @property
     def tally(self) -> Tally:
-        """Counts over all rounds so far (computed lazily, or after every 64 pieces)."""
-        if self._uncounted:
-            scores, labels = (np.concatenate(parts) for parts in zip(*self._uncounted, strict=True))
-            self._uncounted = []
-            self._tally.count(scores, labels)
-            self._calibration.add(scores, labels)
+        """Counts over all rounds so far (computed lazily, or after every 256 blocks)."""
+        self._count()
         return self._tally
 
     @tally.setter
     def tally(self, tally: Tally) -> None:
-        self._tally, self._uncounted = tally, []
+        self._tally = tally
+        self._uncounted = []
+
+    def _count(self) -> None:
+        """Count the rounds that are pending, and give them to the link for probabilities."""
+        self._check_intact()
+        if not self._uncounted:
+            return
+        pending = self._uncounted
+        scores = np.concatenate([one.scores for one in pending])
+        labels = np.concatenate([one.block.labels for one in pending])
+        tally = copy.copy(self._tally)  # copies: counting may be interrupted
+        tally.count(scores, labels)
+        tally.updates += sum(one.updates for one in pending)
+        tally.margin_updates += sum(one.margin_updates for one in pending)
+        link = copy.copy(self._calibration)
+        link.add(scores, labels)
+        self._complete = False
+        self._uncounted = []
+        self._tally = tally
+        self._calibration = link
+        self._complete = True
+
+    @property
+    def is_intact(self) -> bool:
+        """False after an error inside a block that could not be undone: nothing is possible then.
+
+        Errors can be undone if the state of the learner can be saved.
+        """
+        return self._complete
+
+    def _check_intact(self) -> None:
+        if not self._complete:
+            message = "an error inside a block could not be undone: load an earlier state"
+            raise StateError(message)
 
     @property
     def calibration(self) -> Calibration:
         """Link from scores to probabilities, fitted to all rounds so far."""
-        self._tally = self.tally  # counts pending rounds, which also feed the link
-        self._calibration.fit()
-        return self._calibration
+        self._count()
+        link = copy.copy(self._calibration)
+        link.fit()
+        self._calibration = link
+        return link
 
     # Learning -----------------------------------------------------------------------------------
 
@@ -286,28 +425,83 @@ class Player:
         array of shape (n,), or (n, k) with k classes
             f(x) of each round before its update.
         """
-        start, done = time.perf_counter(), 0
+        start = time.perf_counter()
+        done = 0
+        self._check_intact()
         rows, labels, weights = self._checked(rows, labels, weights)
         scores = np.empty((len(labels), *self._shape))
-        several = len(self.loops) > 1
         try:
-            for block in self._blocks(rows, self._rounds):
-                part = slice(done, done + block.size)
+            for points in self._blocks(rows, self._rounds):
+                part = slice(done, done + points.size)
                 costs = None if weights is None else weights[part].tolist()
-                for c, loop in enumerate(self.loops):
-                    y = np.where(labels[part] == c, 1.0, -1.0) if several else labels[part]
-                    found = loop.run(block, y, costs, self._rounds, self._tally)
-                    scores[(part, c) if several else part] = found
-                self._rounds += block.size
+                block = Block(points, labels[part], costs, self._rounds)
+                self._learn_block(block, scores[part])
                 done = part.stop
         except NumericalError as error:
             raise error.shifted(done) from None
-        finally:  # count the rounds before a block that failed
-            self._uncounted.append((scores[:done].copy(), labels[:done]))
-            if len(self._uncounted) == 64:
-                self._tally = self.tally  # counts the pending rounds
+        finally:
+            if not self._rounds:  # no row was learned: the next piece is the first one
+                self._centre = self._sparse = None
         self._tally.seconds += time.perf_counter() - start
-        return scores
+        return scores.copy()  # the caller may change it before it is counted
+
+    def _learn_block(self, block: Block, scores: Floats) -> None:
+        """Learn a block; if this fails, restore the state before it. Writes f(x) to `scores`."""
+        if self._journal is None or self._journal.is_over(self._rounds):
+            self._journal = self._new_journal()
+        try:
+            self._complete = False
+            self._run_loops(block, scores)
+            updates = margin_updates = 0
+            for loop in self.loops:
+                updates += loop.updates
+                margin_updates += loop.margin_updates
+            self._uncounted.append(Outcome(block, scores, updates, margin_updates))
+            self._rounds = block.first + block.points.size
+            if self._journal is not None:
+                self._journal.add(block)
+            self._complete = True
+        except BaseException:
+            self._undo(block)
+            raise
+        pending = len(self._uncounted)
+        if pending == UNCOUNTED_BLOCKS or pending * scores.size >= UNCOUNTED_SCORES:
+            self._count()
+
+    def _new_journal(self) -> Journal | None:
+        """A journal that begins now; None if the learner cannot be saved."""
+        try:
+            return Journal(self.loops, self._rounds)
+        except StateError:
+            return None
+
+    def _undo(self, block: Block) -> None:
+        """Restore the player as it was before a block; if that fails, it stays incomplete."""
+        journal = self._journal
+        if journal is None:
+            return
+        with contextlib.suppress(Exception):  # the error that called for it is raised
+            again = Player(self.learner, self.kernel, **self._options)
+            for loop, state in zip(again.loops, journal.states, strict=True):
+                with StateReader(state, self._context(loop)) as reader:
+                    loop.load_state_dict(reader, journal.first)
+            self.loops = again.loops
+            journal.blocks = [one for one in journal.blocks if one is not block]
+            for earlier in journal.blocks:
+                self._run_loops(earlier, np.empty((earlier.points.size, *self._shape)))
+            self._uncounted = [one for one in self._uncounted if one.block is not block]
+            self._rounds = block.first
+            self._complete = True
+
+    def _run_loops(self, block: Block, scores: Floats) -> None:
+        """Run a block in all loops; write f(x) of each round before its update to `scores`."""
+        points, labels, weights, first = block
+        if len(self.loops) == 1:
+            scores[:] = self.loops[0].run(points, labels, weights, first)
+            return
+        for c, loop in enumerate(self.loops):
+            signs = np.where(labels == c, 1.0, -1.0)
+            scores[:, c] = loop.run(points, signs, weights, first)
 
     def _blocks(self, rows: Rows, before: int) -> Iterator[Points]:
         """Yield rows as points, block by block; `before` is the number of earlier rounds."""
@@ -354,6 +548,7 @@ class Player:
         -------
         array of shape (n,), or (n, k) with k classes
         """
+        self._check_intact()
         rows, fixed, done = rows_from(rows), (self._centre, self._sparse), 0
         scores = np.empty((len(rows), *self._shape))
         # no round changes f, so blocks may be larger: about 1 MB of kernel values
@@ -400,7 +595,7 @@ class Player:
 
     def _checked(self, rows: Any, labels: ArrayLike, weights: ArrayLike | None) -> Any:
         """Validated rows, labels and weights as arrays; a ValueError if their lengths differ."""
-        rows, labels = rows_from(rows), np.asarray(labels, dtype=np.float64)
+        rows, labels = rows_from(rows), np.array(labels, dtype=np.float64)
         if labels.shape != (len(rows),):
             message = f"there must be a label for each of {len(rows)} rows, got {labels.shape}"
             raise ValueError(message)
@@ -423,10 +618,19 @@ class Player:
         With one learner per class, counts are summed and all other statistics are left out.
         """
         reports = [loop.learner.statistics() for loop in self.loops]
-        if not self._shape:
+        if len(reports) == 1:
             return reports[0]
         counts = [name for name, value in reports[0].items() if isinstance(value, int)]
         return {name: sum(int(report[name] or 0) for report in reports) for name in counts}
+
+    @property
+    def last_reset(self) -> int | None:
+        """The round, from 1, of the last reset of a learner; None if there was none.
+
+        f knows only the rows after it; with one learner per class, that of at least one class.
+        """
+        resets = [loop.learner.last_reset for loop in self.loops]
+        return max((reset for reset in resets if reset is not None), default=None)
 
     def warnings(self) -> list[str]:
         """Warnings about numerical problems or resets during the run, one text each."""
@@ -452,6 +656,7 @@ class Player:
     @np.errstate(over="ignore", invalid="ignore")
     def load_state_dict(self, state: State) -> Self:
         """Restore a state in a new player with the same learner, kernel and parameters."""
+        self._journal = None
         with StateReader(state, {}) as reader:
             reader.value("tally", self.tally)
             reader.value("calibration", self._calibration)
@@ -462,8 +667,7 @@ class Player:
                 raise reader.refusal("sparse", "does not fit the stream")
             with reader.part("loops") as loops:
                 for c, loop in enumerate(self.loops):
-                    context = {"kernel": self.kernel, "rng": loop.learner.rng}
-                    with loops.part(str(c), **context) as own:
+                    with loops.part(str(c), **self._context(loop)) as own:
                         loop.load_state_dict(own, self._rounds)
         if self._rounds:
             try:  # predict one row: inconsistent parts would fail later
@@ -472,6 +676,10 @@ class Player:
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
                 raise StateError(f"its parts do not fit together: {error}") from None
         return self
+
+    def _context(self, loop: Loop) -> State:
+        """Attributes of all objects that are created from a loop's state."""
+        return {"kernel": self.kernel, "rng": loop.learner.rng}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickle and deepcopy through the state, without the tables of the last block."""

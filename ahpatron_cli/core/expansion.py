@@ -10,7 +10,7 @@ example adds a row of K to g, and shrinking f multiplies c.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +33,7 @@ from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stateful, StateReader
 
 
-class Hypothesis(Stateful):
+class Hypothesis(Stateful, ABC):
     """Interface of a hypothesis f: open a block of examples, read f(x) per round, close it."""
 
     size: int | None = 0  # |S|; None if f is not made of examples
@@ -119,7 +119,6 @@ class Expansion(Hypothesis):
         self.block, self.n, self.m = block, self.size, block.size
         points = block.slice(0, 0) if self.points is None else self.points
         self.points = points = points.widened(block.width)  # new features may turn up
-        self._largest = points.largest
         points.extend(block)
         self.columns = columns = self.n + self.m
         self.successor, self.scale = None, 1.0

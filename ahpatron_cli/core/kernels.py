@@ -38,7 +38,8 @@ class Kernel(Declared):
             missing = np.flatnonzero(np.isnan(row_sums(rows)))
             if len(missing):
                 raise NumericalError("one of its features is not a number", int(missing[0]))
-            message = "its squared length, in units of the kernel's width, overflows a double"
+            width = ", in units of the kernel's width," if hasattr(self, "sigma") else ""
+            message = f"its squared length{width} overflows a double"
             raise NumericalError(message, int(np.argmin(points.half_norms < HUGE)))
         return points
 

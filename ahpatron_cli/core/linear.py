@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import OrderedDict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,10 +15,13 @@ from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.numerics import daxpy, ddot
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import Stateful
+from ahpatron_cli.core.state import Stateful, StateReader
 
 INVERTED = 1e-3
 """Singular values below this share of the largest are ignored, or w would grow at every fit."""
+
+KEPT = 2**21
+"""Numbers of random frequencies (16 MB) that are stored for blocks to come."""
 
 NOTCHES = 2**14  # angles on the circle whose cosines and sines are tabulated
 
@@ -26,6 +30,11 @@ class Features(Stateful):
     """Base of feature maps z: called with a block of examples, returns z(x) of each."""
 
     size: int | None = None  # number of examples kept; None if the map needs none
+
+    @property
+    def length(self) -> int | None:
+        """Number of entries of z(x), with which the length of w is compared; None: unknown."""
+        return None
 
     def __call__(self, block: Points) -> Floats:
         """Feature vectors z(x), one row per example of the block."""
@@ -39,6 +48,10 @@ class LinearModel(Hypothesis):
 
     def __init__(self, features: Features, w: Floats) -> None:
         self.features, self.w = features, w
+
+    def check(self, state: StateReader) -> None:
+        if self.features.length not in (None, len(self.w)):
+            raise state.refusal("w", "is not as long as the feature vectors")
 
     @property
     def size(self) -> int | None:  # type: ignore[override]  # computed
@@ -78,7 +91,8 @@ class FourierFeatures(Features):
 
     `E[z(x)·z(x')] = exp(-‖x - x'‖²/2)`, points in units of σ. Each column of the data has its own
     random generator, seeded by one random number and the column's index: U depends neither on the
-    width of the data nor on the order in which columns appear; only columns in use are drawn.
+    width of the data nor on the order in which columns appear; only columns in use are drawn. Those
+    of the last block and of the `KEPT` most recent numbers are stored, others are drawn again.
     """
 
     kept: ClassVar[Any] = {"count": int, "_seed": int}
@@ -88,6 +102,10 @@ class FourierFeatures(Features):
 
     def __init__(self, count: int, rng: np.random.Generator) -> None:
         self.count, self._seed = count, int(rng.integers(2**63))
+
+    @property
+    def length(self) -> int:
+        return 2 * self.count
 
     def __call__(self, block: Points) -> Floats:
         z, length = np.empty((block.size, 2 * self.count)), 1 / math.sqrt(self.count)
@@ -100,17 +118,27 @@ class FourierFeatures(Features):
     def frequencies(self, columns: Integers) -> Floats:
         """Frequencies of these columns, array of shape (columns, D)."""
         if not np.array_equal(columns, self._columns):
-            for column in set(columns.tolist()) - self._drawn.keys():
-                own = np.random.default_rng((self._seed, column))
-                self._drawn[column] = own.standard_normal(self.count)
-            drawn = [self._drawn[column] for column in columns.tolist()]
-            self._columns, self._table = columns, np.array(drawn).reshape(-1, self.count)
+            drawn = [self._drawn_for(column) for column in columns.tolist()]
+            self._columns = columns
+            self._table = np.array(drawn).reshape(-1, self.count)
+            while len(self._recent) > max(KEPT // self.count, 1):
+                self._recent.popitem(last=False)
         return self._table
 
+    def _drawn_for(self, column: int) -> Floats:
+        """Frequencies of a column: drawn, unless they are among the recent ones."""
+        drawn = self._recent.get(column)
+        if drawn is None:
+            own = np.random.default_rng((self._seed, column))
+            drawn = self._recent[column] = own.standard_normal(self.count)
+        else:
+            self._recent.move_to_end(column)
+        return drawn
+
     @functools.cached_property
-    def _drawn(self) -> dict[int, Floats]:
-        """Frequencies by column, for the columns seen so far."""
-        return {}
+    def _recent(self) -> OrderedDict[int, Floats]:
+        """Frequencies of columns of the last blocks, the most recent last."""
+        return OrderedDict()
 
 
 def cos_sin_by_tangent(angles: Floats, length: float, out: Floats) -> None:
@@ -187,6 +215,10 @@ class KernelFeatures(Features):
     @property
     def size(self) -> int:  # type: ignore[override]  # computed
         return self.points.size
+
+    @property
+    def length(self) -> int:
+        return int(self.Z.shape[1])
 
     def __call__(self, block: Points) -> Floats:
         K = self.kernel.between(block, self.points.widened(block.width))

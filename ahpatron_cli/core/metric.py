@@ -27,7 +27,7 @@ from ahpatron_cli.core.numerics import (
     sparse_product,
 )
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, compressed
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.core.second_order import Head, SecondOrder
 from ahpatron_cli.core.span import Symmetric
 from ahpatron_cli.core.state import State, Stateful, StateReader
@@ -54,7 +54,7 @@ class Metric(Stateful):
         `z = (x - first)·scale` and of z².
     origin : array
         Subtracted from x before it is weighted, so that large offsets cost distances no digits:
-        the mean of the values that are not 0 if it exceeds 8 spreads, else 0.
+        the mean of the values that are not 0 if it exceeds 8 times the deviation, else 0.
     weights : array
         P, the factor of each feature; 0 for features that were 0 in all rows.
     fresh : float
@@ -89,6 +89,8 @@ class Metric(Stateful):
     def check(self, state: StateReader) -> None:
         if (self.columns < 0).any() or (np.diff(self.columns) <= 0).any():
             raise state.refusal("columns", "must increase")
+        if (self.scale < 0).any():
+            raise state.refusal("scale", "must not be negative")
         self._note_shifted()
 
     def _note_shifted(self) -> None:
@@ -101,7 +103,7 @@ class Metric(Stateful):
         S and all earlier examples are 0 there, so the weight had no effect before.
         """
         if isinstance(points, SparsePoints):
-            rows = compressed(points.csr)
+            rows = points.csr.without_zeros()
             self._insert(rows.columns)
             places, _ = self._find(rows.columns)  # all are there now
             new = self.weights[places] == 0.0
@@ -132,7 +134,7 @@ class Metric(Stateful):
     def add(self, points: Points) -> None:
         """Add examples, after `expect`, to the statistics."""
         if isinstance(points, SparsePoints):
-            rows = compressed(points.csr)
+            rows = points.csr.without_zeros()
             places, known = self._find(rows.columns)
             assert known.all()
             moved = rows.values - self.first[places]
@@ -164,6 +166,7 @@ class Metric(Stateful):
 
     def _rescale(self, largest: Floats) -> None:
         """Decrease `scale` where needed so that values up to `largest` can be squared."""
+        largest = np.maximum(largest, np.abs(self.first))
         scale = np.minimum(self.scale, _inverse_size(largest))
         factors = scale / np.where(scale > 0.0, self.scale, 1.0)
         self.total *= factors
@@ -220,27 +223,27 @@ class Metric(Stateful):
             found = _points(rows, np.clip(z, -FAR, FAR))
         return found
 
-    def _spreads(self, rounds: int) -> tuple[Floats, NDArray[np.bool_]]:
-        """Spread of each feature after `rounds` rounds, and which features vary; sets `origin`.
+    def _deviations(self, rounds: int) -> tuple[Floats, NDArray[np.bool_]]:
+        """Root of the spread of each feature, and which features vary; also sets `origin`.
 
-        The square of the spread is the variance divided by the share p of rows where the feature
+        The spread is the variance over all rows, divided by the share p of rows where the feature
         is not 0. With mean and variance of the values that are not 0, that is
         `variance + (1 - p)·mean²`, whose terms do not cancel. A feature that does not vary, up to
-        rounding, has its first value as its spread.
+        rounding, has the square of its first value as its spread.
         """
         filled = np.maximum(self.count, 1.0)
         shift = self.total / filled
         mean = self.first * self.scale + shift
         # the first value is one of them, so at most log10(count) digits cancel
         variance = np.maximum(self.square / filled - shift * shift, 0.0)
-        spread = np.sqrt(variance + (rounds - self.count) / rounds * mean**2)
-        on = spread > CANCELLED * np.abs(mean)
-        # (1 - p)·mean² <= spread², so a column with an origin is 0 in less than 1/64 of the rows
-        shifted = on & (np.abs(mean) > 8.0 * spread)
+        deviation = np.sqrt(variance + (rounds - self.count) / rounds * mean**2)
+        on = deviation > CANCELLED * np.abs(mean)
+        # (1 - p)·mean² <= spread, so a column with an origin is 0 in less than 1/64 of the rows
+        shifted = on & (np.abs(mean) > 8.0 * deviation)
         self.origin = np.divide(mean, self.scale, out=np.zeros(len(on)), where=shifted)
         self._note_shifted()
-        spread = np.divide(spread, self.scale, out=np.abs(self.first), where=on)
-        return np.maximum(spread, TINY), on
+        deviation = np.divide(deviation, self.scale, out=np.abs(self.first), where=on)
+        return np.maximum(deviation, TINY), on
 
     def change(self, rounds: int, gradients: Floats | None, classes: int) -> None:
         """Recompute the weights after `rounds` rounds.
@@ -248,13 +251,13 @@ class Metric(Stateful):
         `gradients` are the mean over S of the squared gradients of f in the current metric, summed
         over the classes; without them, all features are equally relevant.
         """
-        spread, on = self._spreads(rounds)
+        deviation, on = self._deviations(rounds)
         features = max(int(np.count_nonzero(on)), 1)
         base = 1.0 / features
         shares = np.full(len(on), base)
         if gradients is not None:
             sloping = on & (gradients > 0.0)
-            gradients = np.where(sloping, gradients * (self.weights * spread) ** 2, 0.0)
+            gradients = np.where(sloping, gradients * (self.weights * deviation) ** 2, 0.0)
             total = gradients.sum()
             if 0 < total < math.inf:
                 slow = 60.0 * features
@@ -264,7 +267,7 @@ class Metric(Stateful):
         self.relevance = np.where(on, shares, 0.0)
         # Σ_j var_j·P_j² before P is divided by its root; 0 if nothing varies
         norm = math.sqrt(float(self.relevance @ self.count) / rounds) or 1.0
-        weights = np.minimum(np.sqrt(shares) / spread / norm, HUGE)
+        weights = np.minimum(np.sqrt(shares) / deviation / norm, HUGE)
         self.weights = np.where(self.count > 0, weights, 0.0)
         self.fresh = math.sqrt(base) / norm
 
@@ -361,6 +364,7 @@ class MetricExpansion(SecondOrder):
 
     def check(self, state: StateReader) -> None:
         super().check(state)
+        self._counted = 0  # no block is open
         self.kernel = Matern(self.smooth > 0)
         self.examples = self.points
         if self.examples is not None:
@@ -436,6 +440,7 @@ class MetricExpansion(SecondOrder):
             self.points.keep(stays)
             self.examples.keep(stays)
             self.size = len(stays)
+        self.spans = self._has_room()
         self.Q = transfer.inverse() if self.spans else Symmetric()
         self._joined = 0
         self.drift = 0.0

@@ -30,11 +30,11 @@ Matrix: TypeAlias = Callable[[Integers], Floats]
 class Points(Stateful):
     """A set of `size` points with `width` coordinates. Compared sets must be of the same class.
 
-    Both classes have `half_norms` (‖x‖²/2 per point, at most `largest`), `slice(start, stop)` (a
-    view), `subset(chosen)` (a copy), `extend(other)`, `keep(kept, unmoved)` (the first `unmoved`
-    are already in place), `widened(width)` (at least this many coordinates), `products(other)` (⟨s,
-    x⟩), `exponents(other, out)` (-‖s - x‖²/2, with a rounding error relative to the norms) and
-    `times(matrix, out)` (Σ_k x_k·M_k).
+    Both classes have `stored` (number of values), `half_norms` (‖x‖²/2 per point, at most
+    `largest`), `slice(start, stop)` (a view), `subset(chosen)` (a copy), `extend(other)`,
+    `keep(kept, unmoved)` (the first `unmoved` are already in place), `widened(width)` (at least
+    this many coordinates), `products(other)` (⟨s, x⟩), `exponents(other, out)` (-‖s - x‖²/2, with a
+    rounding error relative to the norms) and `times(matrix, out)` (Σ_k x_k·M_k).
     """
 
     size: int
@@ -72,6 +72,11 @@ class DensePoints(Points):
         norms *= -0.5
         self._rows[:, -1] = 1.0
         self.largest = -float(np.minimum.reduce(norms, initial=0.0))
+
+    @property
+    def stored(self) -> int:
+        """Number of values stored."""
+        return self.size * self.width
 
     @property
     def coordinates(self) -> Floats:
@@ -164,6 +169,11 @@ class SparsePoints(Points):
         self.size, self.width = len(rows), rows.width
         self.largest = float(half_norms.max(initial=0.0))
         self._table: Floats | None = None
+
+    @property
+    def stored(self) -> int:
+        """Number of values stored."""
+        return len(self.csr.values)
 
     def slice(self, start: int, stop: int) -> Self:
         return type(self)(self.csr.slice(start, stop), self.half_norms[start:stop])

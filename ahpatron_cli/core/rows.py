@@ -22,7 +22,7 @@ Integers: TypeAlias = NDArray[np.int64]
 class CsrRows:
     """Compressed sparse rows: row i holds `values[indptr[i]:indptr[i+1]]` at those `columns`.
 
-    Columns increase within a row. `width` is one more than the largest column in use.
+    Columns increase within a row. `width` is at least one more than the largest column in use.
 
     >>> compressed(np.array([[0.0, 2.0], [1.0, 0.0]])).dense().tolist()
     [[0.0, 2.0], [1.0, 0.0]]
@@ -82,14 +82,45 @@ class CsrRows:
         width = max(self.width, columns.item(-1) + 1)
         return CsrRows(indptr, all_columns[order], values[order], width)
 
+    def without_zeros(self) -> CsrRows:
+        """The same rows, in which no zeros are stored."""
+        if self.values.all():
+            return self
+        filled = self.values != 0.0
+        indptr = np.concatenate(([0], np.cumsum(filled)))[self.indptr]
+        return CsrRows(indptr, self.columns[filled], self.values[filled], self.width)
+
     def is_legal(self) -> bool:
         """Whether columns increase and all indices are in range, as products require."""
         indptr, columns = self.indptr, self.columns
-        ends = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(columns)
-        columns_fit = columns.min(initial=0) >= 0 and columns.max(initial=-1) < self.width < 2**31
-        if not (ends and columns_fit and (np.diff(indptr) >= 0).all()):
+        count = len(columns)
+        if not len(indptr) or indptr[0] != 0 or indptr[-1] != count or len(self.values) != count:
             return False
-        return bool((np.diff(self.owners * self.width + columns) > 0).all())
+        if not 0 <= self.width < 2**31:
+            return False
+        if not count:
+            return bool((indptr == 0).all())
+        increases = columns[1:] > columns[:-1]
+        if len(indptr) == 2:  # a single row: the first column is the smallest
+            smallest, largest = columns[0], columns[-1]
+        else:
+            smallest, largest = columns.min(), columns.max()
+            if (indptr[1:] < indptr[:-1]).any():
+                return False
+            starts = indptr[(indptr > 0) & (indptr < count)]
+            increases[starts - 1] = True  # any column may come first in a row
+        return bool(0 <= smallest <= largest < self.width and increases.all())
+
+    def check(self) -> None:
+        """Raise a ValueError if the arrays are not those of sparse rows."""
+        kinds = (self.indptr, "i8"), (self.columns, "i4"), (self.values, "f")
+        for array, kind in kinds:
+            if not isinstance(array, np.ndarray) or array.ndim != 1 or kind not in array.dtype.str:
+                message = "CsrRows need one-dimensional arrays of int64, int32 and floats"
+                raise ValueError(message)
+        if not self.is_legal():
+            message = "columns must increase within each row of CsrRows and be below its width"
+            raise ValueError(f"{message}; `indptr` must increase from 0 to their number")
 
     @staticmethod
     def concatenate(parts: Sequence[CsrRows]) -> CsrRows:
@@ -110,8 +141,9 @@ Rows: TypeAlias = Floats | CsrRows
 
 
 def rows_from(data: Any) -> Rows:
-    """Convert array-likes and SciPy sparse matrices or arrays to `Rows`."""
+    """Convert array-likes and SciPy sparse matrices or arrays to `Rows`; checks `CsrRows`."""
     if isinstance(data, CsrRows):
+        data.check()
         return data
     if hasattr(data, "tocsr"):
         sparse = data.tocsr().copy()
@@ -135,16 +167,12 @@ def rows_of(rows: Rows, part: slice) -> Rows:
 
 
 def compressed(rows: Rows) -> CsrRows:
-    """The rows as `CsrRows`, without zeros."""
-    if not isinstance(rows, CsrRows):
-        owners, columns = np.nonzero(rows)
-        indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(rows)))))
-        return CsrRows(indptr, columns.astype(np.int32), rows[owners, columns], rows.shape[1])
-    if rows.values.all():
+    """The rows as `CsrRows`; zeros that sparse rows store stay."""
+    if isinstance(rows, CsrRows):
         return rows
-    filled = rows.values != 0.0
-    indptr = np.concatenate(([0], np.cumsum(filled)))[rows.indptr]
-    return CsrRows(indptr, rows.columns[filled], rows.values[filled], rows.width)
+    owners, columns = np.nonzero(rows)
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(rows)))))
+    return CsrRows(indptr, columns.astype(np.int32), rows[owners, columns], rows.shape[1])
 
 
 def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:

@@ -319,9 +319,9 @@ class SecondOrder(SpanExpansion):
         """Add x to S with coefficient 0 if its squared distance to the span exceeds `tolerance`."""
         d, squared = self.projection()
         if squared > tolerance:
-            self.grow(d, squared)
             self.alive[self.n + self.t] = True
             self.size += 1
+            self.grow(d, squared)
             for head in self.heads:
                 head.join(d, squared)
 

@@ -185,11 +185,14 @@ class SpanExpansion(Expansion):
 
     Rounding errors accumulate in Q: after a number of joins it is compared with K, and recomputed
     if it has drifted. With `gram=True`, for examples that may be close to the span, K is kept and
-    used to refine projections. Q is kept while |S| < `most`; `drift` is the error of K·Q - I that
-    remained after Q was recomputed.
+    used to refine projections. Q is kept until |S| = `most`; `drift` is the error of K·Q - I that
+    remained after Q was recomputed. `spans` says whether Q is kept.
     """
 
-    kept: ClassVar[Any] = {**Expansion.kept, "Q": Symmetric, "drift": float, "_joined": int}
+    kept: ClassVar[Any] = {
+        **Expansion.kept,
+        **{"Q": Symmetric, "drift": float, "_joined": int, "_most": "fixed?"},
+    }
     probe_every = 50
 
     def __init__(
@@ -201,12 +204,18 @@ class SpanExpansion(Expansion):
         most: int | None = None,
     ) -> None:
         super().__init__(kernel, classes, gram=gram)
-        self.Q, self.drift, self._joined, self._most = Symmetric(), 0.0, 0, most
+        self.Q = Symmetric()
+        self.drift = 0.0
+        self._joined = 0
+        self._most = most
+        self.spans = self._has_room()
 
-    @property
-    def spans(self) -> bool:
-        """Whether Q is still maintained: |S| < most."""
+    def _has_room(self) -> bool:
         return self._most is None or self.size < self._most
+
+    def check(self, state: StateReader) -> None:
+        super().check(state)
+        self.spans = self._has_room() and self.Q.size == self.size  # once given up, Q is empty
 
     def open(self, block: Points) -> None:
         super().open(block)
@@ -253,6 +262,7 @@ class SpanExpansion(Expansion):
         d[self.n + self.t] = -1.0
         self.Q.change(d, 1.0 / squared)
         self._joined += 1
+        self.spans = self._has_room()
 
     def join(self, c: Any, d: Floats, squared: float) -> None:
         """`f ← f + c·κ(x,·)` for an x outside the span; d and δ² are from `projection`."""
@@ -291,6 +301,7 @@ class PrunedExpansion(SpanExpansion):
     """
 
     probe_every = 256
+    kept: ClassVar[Any] = {**SpanExpansion.kept, "_in_span": "fixed"}
 
     def __init__(self, kernel: Kernel, in_span: float) -> None:
         super().__init__(kernel)

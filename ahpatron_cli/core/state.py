@@ -7,6 +7,7 @@ of `Stateful` are ever created from a state.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeAlias
@@ -18,16 +19,20 @@ from ahpatron_cli.core.errors import StateError
 State: TypeAlias = dict[str, Any]
 """A state: values are bool, int, float, str, None, arrays (float64, int64, int32) or states."""
 DTYPES: dict[str, Any] = {"#": np.int64, "%": np.int32}
+NOT_SET: Any = object()
+"""In place of the current value of an attribute, in objects that are created from a state."""
 
 
 class Stateful:
     """Base of objects that can be saved: `kept` maps names of attributes to their forms.
 
     Forms: `int` is an integer >= 0, `float` a finite number, `"any"` a number that may be NaN or
-    infinite, a class an object of that class. A string is an array of float64 ("#" first: int64,
-    "%": int32) whose letters are its dimensions as in einsum: equal letters are equal lengths; s is
-    the number of `points`, r that of `recent`. "..." stands for the current further dimensions. "?"
-    at the end allows None if the attribute is None now.
+    infinite, `"fixed"` a number >= 0 that an argument of the constructor set, equal to the current
+    one if there is one, a class an object of that class, or None if it is None now. Other strings
+    are arrays of float64 ("#" first: int64, "%": int32) whose letters are their dimensions as in
+    einsum: equal letters are equal lengths; s is the number of `points`, r that of `recent`. "..."
+    stands for the current further dimensions. "?" at the end allows None if the attribute is None
+    now.
     """
 
     kept: ClassVar[Any] = {}
@@ -52,7 +57,7 @@ class Stateful:
         lengths: dict[str, int] = {}
         for name, form in self.kept.items():
             key = name.lstrip("_")
-            now = getattr(self, name, None)
+            now = getattr(self, name, NOT_SET)
             target = now if isinstance(now, Stateful) else None
             value = state.value(key, target, kinds=(form,) if isinstance(form, type) else ())
             if not _fits(value, form, now, lengths):
@@ -78,22 +83,33 @@ class Stateful:
 
 
 def _fits(value: Any, form: Any, now: Any, lengths: dict[str, int]) -> bool:
-    """Whether a value has this form; `lengths` collects the dimensions by letter."""
+    """Whether a value has this form; `lengths` collects the dimensions by letter.
+
+    `now` is the current value, or `NOT_SET` if the object is created from its state.
+    """
+    none_fits = value is None and (now is None or now is NOT_SET)
     if form is int:
         return type(value) is int and 0 <= value < 2**63
     if form is float or form == "any":
+        if isinstance(value, np.ndarray) and now is NOT_SET:
+            return value.ndim == 1 and value.dtype == np.float64
         if isinstance(now, np.ndarray) and isinstance(value, np.ndarray):
             return bool(value.shape == now.shape and value.dtype == now.dtype)
         return type(value) is float and (form == "any" or math.isfinite(value))
     if isinstance(form, type):
-        return isinstance(value, form) or (value is None and now is None)
+        return isinstance(value, form) or none_fits
     if form[-1] == "?" and (value is None or now is None):
-        return value is None and now is None
+        return none_fits
+    if form in ("fixed", "fixed?"):
+        legal = type(value) in (int, float) and 0 <= value < math.inf
+        return legal and (now is NOT_SET or value == now)
     letters, dtype = form.strip("#%.?"), DTYPES.get(form[0], np.float64)
     if not isinstance(value, np.ndarray) or value.dtype != dtype or value.ndim < len(letters):
         return False
-    rest = now.shape[len(letters) :] if form.endswith("...") and now is not None else ()
     same = all(n == lengths.setdefault(c, n) for c, n in zip(letters, value.shape, strict=False))
+    rest: tuple[int, ...] = ()
+    if form.endswith("..."):
+        rest = (value if now is NOT_SET else now).shape[len(letters) :]
     return same and value.shape[len(letters) :] == rest
 
 
@@ -124,6 +140,8 @@ class StateReader:
                 if kind is None or not (kind is type(target) or issubclass(kind, kinds)):
                     raise self.refusal(name, "is of another class")
                 if type(target) is not kind:
+                    if inspect.isabstract(kind):
+                        raise self.refusal(name, "is of a class without objects")
                     target = kind.__new__(kind)
                     vars(target).update(self.context)
                 target.load_state_dict(part)
@@ -140,7 +158,7 @@ class StateReader:
     def array(self, name: str, form: str) -> Any:
         """Read a finite array of this form (see `Stateful`)."""
         value = self.value(name)
-        if not _fits(value, form, None, {}):
+        if not _fits(value, form, NOT_SET, {}):
             raise self.refusal(name, "is not an array of the expected form")
         return value
 

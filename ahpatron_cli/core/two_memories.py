@@ -120,7 +120,10 @@ class TwoMemories(MetricExpansion):
     Q = K^{-1} is always kept: the tracker forgets towards it.
     """
 
-    kept: ClassVar[Any] = {**MetricExpansion.kept, "head": Steady, "tracker": Tracker}
+    kept: ClassVar[Any] = {
+        **MetricExpansion.kept,
+        **{"head": Steady, "tracker": Tracker, "_budget": "fixed"},
+    }
     head: Steady
 
     def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.data.csv_text import Cells, Texts, Values
+from ahpatron_cli.data.cells import Cells, Dates, Texts, Values, number_texts
+from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 
 ROWS = 1 << 13
 """Number of rows read at a time."""
+_TEXT_TYPES = ("string", "large_string", "string_view")
+_NOT_A_TIME = np.iinfo(np.int64).min
+"""NumPy's NaT."""
 
 
 class ArrowReader:
@@ -30,6 +35,9 @@ class ArrowReader:
         self._pa: Any = pyarrow
         try:
             file = pyarrow.OSFile(path)
+        except OSError as error:
+            raise cannot_open(path, error) from None
+        try:
             magic = file.read(6)
             file.seek(0)
             if magic.startswith(b"PAR1"):
@@ -40,26 +48,35 @@ class ArrowReader:
                 ipc = pyarrow.ipc
                 self._content = (ipc.open_file if magic == b"ARROW1" else ipc.open_stream)(file)
                 self.names = self._content.schema.names
-        except pyarrow.ArrowException as error:
-            raise self._damaged(error) from None
-        except OSError as error:
-            problem = f"cannot be opened: {error.strerror or error}"
-            raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            raise self._unreadable(error) from None
+
+        if twice := [name for name, count in Counter(self.names).items() if count > 1]:
+            raise bad_data(f"two columns have the name {twice[0]!r}", path)
 
     def batches(
-        self, used: set[str], text: set[str], copied: Collection[str] = ()
+        self,
+        used: set[str],
+        text: Collection[str],
+        no_numbers: Collection[str] = (),
+        copied: Collection[str] = (),
     ) -> Iterator[Cells]:
-        """Batches of the `used` columns. Their types decide what is text; the rest is ignored."""
+        """Batches of the `used` columns: as text if they are in `text`, else by their types."""
         names, row = [name for name in self.names if name in used], 1
         try:
             for part in self._parts(names):
+                part.validate(full=True)  # wrong offsets would read any memory
                 for start in range(0, part.num_rows, ROWS):
                     batch = part.slice(start, ROWS)
                     lines = np.arange(row, row + batch.num_rows)
                     row += batch.num_rows
-                    yield Cells(lines, {name: self._values(name, batch[name]) for name in names})
-        except self._pa.ArrowException as error:
-            raise self._damaged(error) from None
+                    columns = {
+                        name: self._values(name, batch[name], as_text=name in text)
+                        for name in names
+                    }
+                    yield Cells(lines, columns)
+        except (self._pa.ArrowException, OSError) as error:
+            raise self._unreadable(error) from None
 
     def _parts(self, names: list[str]) -> Iterator[Any]:
         content = self._content
@@ -69,32 +86,62 @@ class ArrowReader:
             return (content.get_batch(i) for i in range(content.num_record_batches))
         return iter(content)
 
-    def _values(self, name: str, column: Any) -> Values:
-        """Values of a column as floats (dates and times in days) or as text."""
-        pa, kind, types = self._pa, column.type, self._pa.types
-        if types.is_dictionary(kind):
-            column, kind = column.cast(kind.value_type), kind.value_type
-        if types.is_date(kind) or types.is_timestamp(kind):
-            moments = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
-            return _floats(moments.cast(pa.int64())) / 86_400e6
-        if types.is_time(kind):
-            return _floats(column.cast(pa.time64("ns")).cast(pa.int64())) / 86_400e9
-        if types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind):
-            coded = column.cast(pa.string()).fill_null("").dictionary_encode()
-            texts = [cell.strip() for cell in coded.dictionary.to_pylist()]
-            return Texts(coded.indices.to_numpy().astype(np.int64), texts)
+    def _values(self, name: str, column: Any, *, as_text: bool) -> Values:
+        """Values of a column: numbers, dates or text, by its type; or as exact text."""
+        pa, types = self._pa, self._pa.types
+        if types.is_dictionary(column.type):  # what a CSV file has instead, also for numbers
+            column = column.cast(column.type.value_type)
+        kind = column.type
+        if (dates := self._dates(column)) is not None:
+            return dates.texts() if as_text else dates
+        if types.is_boolean(kind):
+            codes = column.cast(pa.int8()).fill_null(2).to_numpy()
+            return Texts(codes.astype(np.int64), ["False", "True", ""])
+        if types.is_decimal(kind) or str(kind) in _TEXT_TYPES:
+            return self._texts(column)
+        if types.is_integer(kind) and as_text:
+            return self._texts(column)
+        if types.is_floating(kind) and as_text:
+            return number_texts(column.to_numpy(zero_copy_only=False))
         try:
-            values = _floats(column.cast(pa.float64(), safe=False))
+            numbers = _floats(column.cast(pa.float64(), safe=False))
         except pa.ArrowException:
             problem = f"column {name!r} has the type {kind}"
             raise bad_data(problem, self.path, hint=f"leave it out: --drop {name}") from None
-        if np.isinf(values).any():
+        if as_text:  # a column of nulls
+            return number_texts(numbers)
+        if np.isinf(numbers).any():
             raise bad_data(f"column {name!r} has values that are not finite", self.path)
-        return values
+        return numbers
 
-    def _damaged(self, error: Exception) -> UserError:
+    def _dates(self, column: Any) -> Dates | None:
+        """A column of dates or times; None if its type is another one."""
+        pa, types = self._pa, self._pa.types
+        if types.is_date(column.type):
+            moments = column.cast(pa.date32()).to_numpy(zero_copy_only=False)
+            return Dates(moments, "date")
+        if types.is_timestamp(column.type):
+            moments = column.to_numpy(zero_copy_only=False)
+            return Dates(moments, "moment", has_zone=column.type.tz is not None)
+        if types.is_time(column.type):
+            since_midnight = column.cast(pa.time64("ns")).cast(pa.int64()).fill_null(_NOT_A_TIME)
+            return Dates(since_midnight.to_numpy().view("datetime64[ns]"), "time")
+        return None
+
+    def _texts(self, column: Any) -> Texts:
+        """A column as text, as Arrow writes it; empty for nulls."""
+        coded = column.cast(self._pa.string()).fill_null("").dictionary_encode()
+        texts = [cell.strip() for cell in coded.dictionary.to_pylist()]
+        return Texts(coded.indices.to_numpy().astype(np.int64), texts)
+
+    def _unreadable(self, error: Exception) -> UserError:
+        """The error for a file that the machine cannot read, or whose content is damaged."""
+        if isinstance(error, OSError) and error.errno is not None:
+            problem = f"reading failed: {error.strerror or error}"
+            return UserError(problem, code=ExitCode.IO_ERROR, place=Place(self.path))
         reason = str(error).partition("\n")[0][:200]
-        return bad_data(f"no Parquet or Arrow file, or it is damaged: {reason}", self.path)
+        problem = f"no Parquet or Arrow file, or it is damaged: {reason}"
+        return bad_data(problem, self.path, hint="fetch or write the file again")
 
 
 def _floats(column: Any) -> Floats:

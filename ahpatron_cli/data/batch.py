@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,14 +35,14 @@ class Batch:
 
     @property
     def stored(self) -> CsrRows:
-        """The rows as `CsrRows`, without zeros."""
+        """The rows as `CsrRows`."""
         return compressed(self.rows)
 
     @property
     def values(self) -> int:
-        """Number of values that are stored, or not 0 in a dense array."""
+        """Number of values that are not 0."""
         rows = self.rows
-        return len(rows.values) if isinstance(rows, CsrRows) else int(np.count_nonzero(rows))
+        return int(np.count_nonzero(rows.values if isinstance(rows, CsrRows) else rows))
 
     def labelled(self) -> int:
         """Number of examples with a label."""
@@ -51,6 +52,11 @@ class Batch:
         """A slice of this batch, as views."""
         ids = None if self.ids is None else self.ids[part]
         return Batch(rows_of(self.rows, part), self.labels[part], self.lines[part], ids)
+
+    def take(self, numbers: Integers) -> Batch:
+        """The examples with these numbers, in this order."""
+        ids = None if self.ids is None else self.ids[numbers]
+        return Batch(self.stored.take(numbers), self.labels[numbers], self.lines[numbers], ids)
 
     def runs(self) -> Iterator[tuple[bool, Batch]]:
         """Split into runs of consecutive rows with labels (True) and without (False)."""
@@ -104,6 +110,29 @@ class FileInfo:
         return (*self.remarks, *(note for note, holds in notes.items() if holds))
 
 
+class RowHash:
+    """SHA-256 of labels and rows as numbers; independent of how they are split into batches."""
+
+    def __init__(self) -> None:
+        self._labels = hashlib.sha256()
+        self._sizes = hashlib.sha256()
+        self._columns = hashlib.sha256()
+        self._values = hashlib.sha256()
+
+    def add(self, batch: Batch) -> None:
+        """Add the examples of a batch."""
+        rows = batch.stored
+        self._labels.update(np.ascontiguousarray(batch.labels, dtype="<f8").data)
+        self._sizes.update(np.diff(rows.indptr).astype("<i8").data)
+        self._columns.update(rows.columns.astype("<i8").data)
+        self._values.update(np.ascontiguousarray(rows.values, dtype="<f8").data)
+
+    def hexdigest(self) -> str:
+        """The hash in hexadecimal."""
+        parts = (self._labels, self._sizes, self._columns, self._values)
+        return hashlib.sha256(b"".join(part.digest() for part in parts)).hexdigest()
+
+
 class Reader(ABC):
     """Reader of the examples of a source: iterating over it yields batches, once.
 
@@ -124,6 +153,8 @@ class Reader(ABC):
         """Facts about the file so far."""
         self.tally: LabelTally | None = None
         """Counts of the labels of all rows, if these were read before."""
+        self._row_hash = RowHash()
+        """Hash of the rows so far; computed only if their number is limited."""
         self.batches = iter(self)
 
     @abstractmethod
@@ -153,8 +184,21 @@ class Reader(ABC):
         return self.tally
 
     def sha256(self) -> str | None:
-        """SHA-256 of the file; a UserError if the file has changed since it was scanned."""
+        """SHA-256 of the file; of a limited number of rows, that of the rows alone.
+
+        The rest of the file is read for it, if the number of rows is not limited. A UserError if
+        the file has changed since it was scanned; None if its end was not reached.
+        """
+        if self._max_rows is not None:
+            return None if watch.ended_by else self._row_hash.hexdigest()
         found = self.source.sha256()
         if self.tally and self.tally.sha256 not in (None, found) and not watch.ended_by:
             raise changed(self.source.name)
         return found
+
+    def _note(self, batch: Batch) -> None:
+        """Note what was read, before a batch is passed on."""
+        self.rows_read += len(batch.labels)
+        self.values_read += batch.values
+        if self._max_rows is not None:
+            self._row_hash.add(batch)

@@ -9,68 +9,25 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.data.cells import MISSING, Cells, Texts, number
 from ahpatron_cli.data.libsvm.fast import MARGIN, decimals, keep_freed_memory
-from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE
-from ahpatron_cli.errors import bad_data
+from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, as_word
+from ahpatron_cli.errors import UserError, bad_data
 
-MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None", "?"})
-"""Cells that stand for a missing value."""
 DELIMITERS = ",;\t|"
 PIECE = 1 << 18
-"""Number of bytes requested at a time."""
+"""Number of bytes requested at a time, for each `PIECE_COLUMNS` columns."""
+PIECE_COLUMNS = 256
+"""Each piece has a cost per column: wide tables have larger pieces, not fewer rows in each."""
 _PRINTABLE = bytes([ord("\n"), *range(ord(" "), 127)])
 """ASCII without characters that NumPy's parser might skip."""
 _QUOTED = re.compile(r'"[^"]*"')
-
-
-class Texts:
-    """Cells of a text column: the number of each cell in a list of texts."""
-
-    def __init__(self, codes: Integers, texts: list[str]) -> None:
-        self.codes, self.texts = codes, texts
-
-    @classmethod
-    def of(cls, cells: Sequence[str]) -> Texts:
-        """The cells of a list."""
-        numbers = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}
-        codes = np.fromiter(map(numbers.__getitem__, cells), np.int64, len(cells))
-        return cls(codes, list(numbers))
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, part: slice) -> Texts:
-        return Texts(self.codes[part], self.texts)
-
-    def counts(self) -> Iterator[tuple[str, int, int]]:
-        """Yield each text that occurs, with its number of cells and its first row."""
-        counts, rows = np.bincount(self.codes, minlength=len(self.texts)), np.arange(len(self))
-        first = np.zeros(len(self.texts), dtype=np.int64)
-        first[self.codes[::-1]] = rows[::-1]  # of several rows the last assigned one stays
-        found = zip(self.texts, counts.tolist(), first.tolist(), strict=True)
-        return (one for one in found if one[1])
-
-    def tolist(self) -> list[str]:
-        """All cells as text."""
-        found: list[str] = np.array(self.texts, dtype=object)[self.codes].tolist()
-        return found
-
-    def numbers(self, read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
-        """`read(cell)` of each cell (NaN if missing); also the first row where that is None."""
-        counts = np.bincount(self.codes, minlength=len(self.texts)).tolist()
-        values = [
-            np.nan if not count or text in MISSING else read(text)
-            for text, count in zip(self.texts, counts, strict=True)
-        ]
-        wrong = [code for code, value in enumerate(values) if value is None]
-        row = int(np.argmax(np.isin(self.codes, wrong))) if wrong else None
-        return np.array(values, dtype=np.float64)[self.codes], row
 
 
 class Spans(NamedTuple):
@@ -106,52 +63,54 @@ class Spans(NamedTuple):
         return bytes(letters[at]).decode()
 
 
-Values: TypeAlias = Floats | Texts
-"""Values of a column: floats (NaN if missing), or text without surrounding spaces."""
-
-
-class Cells(NamedTuple):
-    """Consecutive rows of a table: line number of each row, and columns by name.
-
-    Columns that are to be copied as text are `Spans`.
-    """
-
-    lines: Integers
-    columns: dict[str, Values]
-
-
 class CsvReader:
     """Reader of CSV or TSV text with a header; yields records as soon as they are complete.
 
-    `read(size)` returns up to `size` available bytes, and b"" at the end of the input.
+    `read(size)` returns up to `size` available bytes, and b"" at the end of the input. `on_fault`
+    is called with the fault of a row that has too few or too many cells, which is then left out;
+    without it, the fault is raised.
     """
 
-    def __init__(self, read: Callable[[int], bytes], path: str) -> None:
+    def __init__(
+        self,
+        read: Callable[[int], bytes],
+        path: str,
+        on_fault: Callable[[UserError], None] | None = None,
+    ) -> None:
         self.path, self._read, self._line = path, read, 1
         self.padded: set[str] = set()
         """Numeric columns with spaces around cells, as far as they were read."""
+        self._on_fault = on_fault
+        self._piece = PIECE
         pieces = self._records()
         first = next(pieces, b"\n")
         text = self._decoded(first)
         self._delimiter = delimiter_of(text.partition("\n")[0])
         lines, header = next(self._parsed(text))
         self.names = [name.strip() for name in header]
-        self._check_header()
+        self._check_header(lines)
+        self._piece = min(PIECE * max(len(self.names) // PIECE_COLUMNS, 1), MAX_LINE)
         self._line += lines
         self._pieces = chain(filter(None, first.split(b"\n", lines)[-1:]), pieces)
 
     def batches(
-        self, used: set[str], text: set[str], copied: Collection[str] = ()
+        self,
+        used: set[str],
+        text: Collection[str],
+        no_numbers: Collection[str] = (),
+        copied: Collection[str] = (),
     ) -> Iterator[Cells]:
-        """Batches of the `used` columns, as floats if all cells are numbers and not in `text`.
+        """Batches of the `used` columns: as floats if all cells are numbers, else as text.
 
-        Columns that are `copied` are `Spans`.
+        Columns in `text` are text in any case. So are those in `no_numbers`, a collection that may
+        grow while batches are read. Columns that are `copied` are `Spans`.
         """
         keep_freed_memory()
         for raw in self._pieces:
-            cells = self._plain(raw, used, text, copied)
+            as_text = {*text, *no_numbers}
+            cells = self._plain(raw, used, as_text, copied)
             count = len(cells.lines) if cells else raw.count(b"\n")
-            cells = cells or self._any(raw, used, text, copied)
+            cells = cells or self._any(raw, used, as_text, copied)
             self._line += count
             if len(cells.lines):
                 yield cells
@@ -159,7 +118,7 @@ class CsvReader:
     def _records(self) -> Iterator[bytes]:
         """Yield pieces of text that end at a line end outside of quotes."""
         held, mark = b"", BYTE_ORDER_MARK
-        while piece := self._read(PIECE):
+        while piece := self._read(self._piece):
             held += piece
             end = held.rfind(b"\n") + 1
             if end and b'"' in held:
@@ -210,7 +169,8 @@ class CsvReader:
         if width == 1 and (begins == ends).any():
             return None  # a blank line is no row
         columns: dict[str, Any] = {}
-        numeric = [i for i, name in enumerate(self.names) if name in used - text - {*copied}]
+        plain = used.difference(text, copied)
+        numeric = [i for i, name in enumerate(self.names) if name in plain]
         if numeric:
             first, stop = numeric[0], numeric[-1] + 1  # a slice is faster than a list of columns
             own: Any = numeric if stop - first > len(numeric) else slice(first, stop)
@@ -263,8 +223,11 @@ class CsvReader:
                 hint = f"put cells that contain {self._delimiter!r} in double quotes"
                 if len(row) < len(self.names):
                     hint = "the line may be cut off; complete or delete it"
-                raise bad_data(problem, self.path, self._line + before, hint)
-            if row:
+                fault = bad_data(problem, self.path, self._line + before, hint)
+                if self._on_fault is None:
+                    raise fault
+                self._on_fault(fault)
+            elif row:
                 lines.append(self._line + before)
                 rows.append([cell.strip() for cell in row])
             before = after
@@ -292,7 +255,7 @@ class CsvReader:
         except csv.Error as error:
             problem, hint = f"this is not CSV: {error}", "write a quote in a quoted cell twice"
             if "new-line" in str(error):
-                hint = rf"convert it with `tr '\r' '\n' < {shlex.quote(self.path)} > fixed.csv`"
+                hint = rf"convert it with `tr '\r' '\n' < {as_word(self.path)} > fixed.csv`"
             line = self._line + reader.line_num - 1
             raise bad_data(problem, self.path, line, hint) from None
 
@@ -305,41 +268,55 @@ class CsvReader:
             at = fault.start
         if at >= 0:
             encoding = "UTF-16" if b"\0" in raw else "WINDOWS-1252"
-            command = f"iconv -f {encoding} -t UTF-8 {shlex.quote(self.path)} > utf8.csv"
+            command = f"iconv -f {encoding} -t UTF-8 {as_word(self.path)} > utf8.csv"
             hint = f"if it is {encoding} text, convert it: `{command}`"
             line = self._line + raw.count(b"\n", 0, at)
             raise bad_data("the text must be UTF-8, without NUL bytes", self.path, line, hint)
         return text
 
-    def _check_header(self) -> None:
-        """Refuse a first line that is not a header with distinct column names."""
+    def _check_header(self, lines: int) -> None:
+        """Refuse a first record of so many lines that is no header with distinct names."""
         names, values = self.names, [number(name) for name in self.names]
         is_row = None not in values and names != [str(i) for i in range(len(names))]
+        numbered = [f"c{i + 1}" for i in range(len(names))]
         if not any(names):
             problem = "there is no header: the first line must name the columns"
+            renamed, kept = numbered, "tail -n +2"
         elif is_row or any(value is not None and value % 1 for value in values):
             problem = "the first line looks like a row: there is no header"
+            renamed, kept = numbered, "cat"
         elif twice := [name for name, count in Counter(names).items() if count > 1]:
             problem = f"two columns have the name {twice[0]!r}"
+            renamed, kept = _distinct(names), f"tail -n +{lines + 1}"
         else:
             return
-        header = shlex.quote(self._delimiter.join(f"c{i + 1}" for i in range(len(names))))
-        hint = f"name the columns: `(echo {header}; cat {shlex.quote(self.path)}) > named.csv`"
+        text = io.StringIO()
+        csv.writer(text, delimiter=self._delimiter, lineterminator="").writerow(renamed)
+        header = f"echo {shlex.quote(text.getvalue())}"
+        if self._delimiter == "\t":  # messages show a tab as \t, which echo would not undo
+            form = r"\t".join("%s" for _ in renamed)
+            header = rf"printf '{form}\n' {shlex.join(renamed)}"
+        hint = f"name the columns: `({header}; {kept} {as_word(self.path)}) > named.csv`"
         raise bad_data(problem, self.path, 1, hint)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names with numbers after those that occur before: a, a.2, a.3."""
+    found: dict[str, None] = {}
+    given = set(names)
+    numbers = Counter[str]()
+    for name in names:
+        spelled = name
+        while spelled in found or (spelled != name and spelled in given):
+            numbers[name] += 1
+            spelled = f"{name}.{numbers[name] + 1}"
+        found[spelled] = None
+    return list(found)
 
 
 def delimiter_of(header: str) -> str:
     """The delimiter of a header line."""
     return max(DELIMITERS, key=_QUOTED.sub("", header).count)
-
-
-def number(cell: str) -> float | None:
-    """Parse a cell as a finite number; None if it is none."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if abs(value) < np.inf and "_" not in cell and cell.isascii() else None
 
 
 def _numbers(cells: Sequence[str]) -> list[float | None]:

@@ -7,6 +7,7 @@ memory can be read repeatedly and in any order. Both are prepared by the same ru
 from __future__ import annotations
 
 import pickle
+import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -31,8 +32,8 @@ from ahpatron_cli.data.labels import (
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
-from ahpatron_cli.data.source import Source, changed, open_source
-from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
+from ahpatron_cli.data.source import Source, changed
+from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
 from ahpatron_cli.errors import bad_data, usage
 from ahpatron_cli.signals import StreamEnded, watch
 
@@ -86,14 +87,14 @@ class StreamState:
 
 
 class Trail:
-    """Number of rounds so far and a checksum of their rows; rows without a label are skipped."""
+    """Number of rows so far, with and without a label, and their checksum."""
 
     def __init__(self) -> None:
         self.rounds = 0
         self._sums = [0, 0, 0, 0]
 
     def add(self, batch: Batch) -> None:
-        """Add labelled rows to the checksum; independent of how they are split into batches."""
+        """Add rows to the checksum; independent of how they are split into batches."""
         rows = batch.stored  # sparse: a file that grew may have more columns
         parts = batch.labels, np.diff(rows.indptr), rows.columns, rows.values
         for number, part in enumerate(parts):
@@ -188,7 +189,6 @@ class Dataset:
         if self.traits.schema:  # the schema fixes the width
             self.width = max(self.width, self.traits.max_index + 1)
         waits = isinstance(self._rows, Reader) and self._rows.source.waits
-        ended_in_warm_up = waits and watch.ended_by  # the rows that have arrived are still run
         for batch, open_rounds in _aligned(self._taken(order), first_round % BLOCK, waits):
             self._check_width(batch)
             widens = self.dense and width_of(batch.rows) > self.width
@@ -196,7 +196,7 @@ class Dataset:
             count = len(batch.labels)
             for start, stop in pairwise([0, *range(step - open_rounds, count, step), count]):
                 try:
-                    if not ended_in_warm_up:
+                    if not waits:  # rows of a pipe are gone once they are read: they are still run
                         watch.look()
                 except StreamEnded:
                     return
@@ -214,8 +214,7 @@ class Dataset:
             return
         order = np.arange(len(self._rows.labels)) if order is None else order
         for start in range(0, len(order), CHUNK_ROWS):
-            part, whole = order[start : start + CHUNK_ROWS], self._rows
-            yield Batch(whole.stored.take(part), whole.labels[part], whole.lines[part])
+            yield self._rows.take(order[start : start + CHUNK_ROWS])
 
     def warm_up(self) -> tuple[Rows, Floats]:
         """The first labelled rows and their labels, from which σ is selected.
@@ -266,15 +265,36 @@ class Dataset:
         plain = any(set(first[~np.isnan(first)].tolist()) <= set(pair) for pair in PLAIN_PAIRS)
         if plain and self._may_restart:
             return LabelMap(name, "file")
-        if (found := self._rows.scan()) is None:
-            return LabelMap(name, "pipe")
-        return LabelMap(name, "scan", find_labels(name, found))
+        if (found := self._rows.scan()) is not None:
+            return LabelMap(name, "scan", find_labels(name, found))
+        if self.traits.schema and (codes := self._codes_of_a_pipe(self.traits.schema)):
+            return LabelMap(name, "schema", codes)
+        of_pipe = LabelMap(name, "pipe")
+        of_pipe.expect(first[~np.isnan(first)].tolist())
+        return of_pipe
+
+    def _codes_of_a_pipe(self, schema: Schema) -> tuple[float, ...] | None:
+        """Codes of the labels of a table that is read from a pipe; None if there is only one.
+
+        Text has a code for each label, so classes that appear later would change those before:
+        all classes must be named.
+        """
+        if schema.positive is not None:
+            return PLAIN_PAIRS[0]
+        codes = tuple(sorted({*schema.labels.values()}))
+        if len(codes) > 2 and not self.preparation.table.labels:
+            problem = f"{len(codes)} classes in the first rows: {listed(schema.labels)}"
+            named = shlex.quote(",".join(schema.labels))
+            hint = f"a pipe cannot be read ahead: name all labels (`--labels {named}`) or one "
+            hint += "against all others: `--positive LABEL`"
+            raise bad_data(problem, self.name, hint=hint)
+        return codes if len(codes) > 1 else None
 
     def _labelled(self, head: Batch) -> Batch:
         """Those of the first rows that have labels, with no more columns than they use."""
         numbers = np.flatnonzero(~np.isnan(head.labels))[: self.preparation.warm_up]
-        rows = _as_wide_as_needed(head.stored.take(numbers))
-        labelled = Batch(rows, head.labels[numbers], head.lines[numbers])
+        labelled = head.take(numbers)
+        labelled = replace(labelled, rows=_as_wide_as_needed(labelled.rows))
         self._check_width(labelled)
         return labelled
 
@@ -310,16 +330,28 @@ class Dataset:
         """Weights of examples in the order of the labels, from --cost; None if there are none."""
         if not by_label:
             return None
+        schema = self.traits.schema
+        if schema is None:
+            self._expect(by_label)
         labels: Labels = self.classes or self.labels()
         names: list[float | str | None] = list(labels)
-        if schema := self.traits.schema:
+        if schema:
             names = schema.label_names(labels)
+            by_label = {schema.label_named(str(name)) or name: w for name, w in by_label.items()}
         if unknown := [name for name in by_label if name not in names]:
             every = [unknown[0], *(name for name in names if name is not None)]
             shown = [name if isinstance(name, str) else show(name) for name in every]
             problem = f"--cost names the label {shown[0]}, which the data do not have"
             raise usage(problem, f"the labels are {listed(shown[1:])}")
         return tuple(1.0 if name is None else float(by_label.get(name, 1)) for name in names)
+
+    def _expect(self, named: Iterable[float | str]) -> None:
+        """Let the labels of the whole file, or these of a pipe, decide what -1 stands for."""
+        found = self._rows.scan() if isinstance(self._rows, Reader) else None
+        if found is not None:
+            self._map().expect(found.counts)
+        elif self.preparation.positive is None:
+            self._map().expect(label for label in named if not isinstance(label, str))
 
     def facts(self) -> DataSummary:
         """Rows, features, labels and hash; for a stream, call this after all batches were read."""
@@ -384,7 +416,7 @@ def load(
 ) -> Dataset:
     """Load all examples of a source into memory.
 
-    `sha256` is the expected hash of the file's bytes, if it was read before.
+    `sha256` is the expected hash of the file (see `Reader.sha256`), if it was read before.
     """
     reader = _reader(source, preparation, known)
     parts = [replace(batch, rows=batch.stored) for batch in reader]
@@ -415,14 +447,20 @@ def _reader(
         problem = "this is a table, and the model was trained on LIBSVM text"
         hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
         raise bad_data(problem, source.name, hint=hint)
-    rules = limit, may_lack_labels, preparation.warm_up, on_wait
-    return TableReader(source, preparation.table, schema, *rules)
-
-
-def content_hash(path: str) -> str | None:
-    """SHA-256 of the bytes of a file; None for a pipe, which cannot be read twice."""
-    with open_source(path) as source:
-        return source.sha256() if source.rereadable else None
+    if preparation.allow_new_features:
+        problem = "--allow-new-features is for LIBSVM text: the model has the columns of its table"
+        raise usage(problem, "other columns are ignored")
+    reader = TableReader(
+        source,
+        preparation.table,
+        schema,
+        max_rows=limit,
+        may_lack_labels=may_lack_labels,
+        warm_up=preparation.warm_up,
+        on_wait=on_wait,
+    )
+    check_features(reader.schema, preparation.max_features, source.name)
+    return reader
 
 
 def _as_wide_as_needed(rows: Rows) -> Rows:

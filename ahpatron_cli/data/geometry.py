@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Player
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, rows_of
+from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH
 
 TOO_SMALL = "values are too small or too large to compute distances"
@@ -73,7 +74,7 @@ def distances_between(rows: Rows, kernel: str = "gaussian") -> tuple[Floats, int
     """
     from scipy.spatial.distance import pdist
 
-    stored = compressed(rows)
+    stored = compressed(rows).without_zeros()
     used, columns = np.unique(stored.columns, return_inverse=True)
     narrow = CsrRows(stored.indptr, columns.astype(np.int32), stored.values, len(used))
     count = min(len(narrow), MOST_COMPARED, max(MOST_VALUES // max(len(used), 1), 2))
@@ -128,40 +129,46 @@ class TriedSigma:
 
 
 def try_learner(
-    name: str, rows: Rows, labels: Floats, kernel: Kernel | None = None
-) -> float | None:
-    """Mistake rate of a learner with default parameters on the first of these rows.
+    name: str,
+    rows: Rows,
+    labels: Floats,
+    kernel: Kernel | None = None,
+    weights: Floats | None = None,
+) -> Tally | None:
+    """Counts of a learner with default parameters on these rows.
 
-    None if there are too few rows, only one class, or a numerical error.
+    None if there are too few rows, only one class or too many, or a numerical error.
     """
     names, numbers = np.unique(labels, return_inverse=True)
-    rounds = min(len(labels), MOST_TRIED_ROWS)
+    rounds = len(labels)
     if rounds < FEWEST_TRIED_ROWS or not 2 <= len(names) <= MOST_TRIED_CLASSES:
         return None
-    rows = rows_of(rows, slice(0, rounds))
     if isinstance(rows, CsrRows) and rows.width <= DENSE_WIDTH:
         rows = rows.dense() if len(rows.values) >= DENSE_SHARE * rounds * rows.width else rows
-    encoded = (2 * numbers - 1 if len(names) == 2 else numbers).astype(np.float64)[:rounds]
+    encoded = (2 * numbers - 1 if len(names) == 2 else numbers).astype(np.float64)
     player = Player(REGISTRY[name](), kernel, classes=len(names), horizon=rounds)
     try:
-        player.feed(rows, encoded)
+        player.feed(rows, encoded, weights)
     except NumericalError:
         return None
-    return player.tally.mistakes / rounds
+    return player.tally
 
 
 def try_sigmas(
     rows: Rows, labels: Floats, median: float, kernel: str = "gaussian"
 ) -> tuple[TriedSigma, ...]:
     """Try values of σ around the median distance; results sorted, the best first."""
-    found, rounds = [], min(len(labels), MOST_TRIED_ROWS)
+    found = []
+    rounds = min(len(labels), MOST_TRIED_ROWS)
+    first = rows_of(rows, slice(0, rounds))
     counts = np.unique(labels[:rounds], return_counts=True)[1]
     majority = 1 - float(counts.max(initial=0)) / max(rounds, 1)
     for sigma in (factor * median for factor in TRIED_FACTORS):
-        rate = try_learner(SUGGESTED_LEARNER, rows, labels, KERNELS[kernel](**{"sigma": sigma}))
-        if rate is None:
+        width = KERNELS[kernel](**{"sigma": sigma})
+        tally = try_learner(SUGGESTED_LEARNER, first, labels[:rounds], width)
+        if tally is None:
             return ()
-        found.append(TriedSigma(sigma, rounds, rate, majority))
+        found.append(TriedSigma(sigma, rounds, tally.mistakes / rounds, majority))
     found.sort(key=lambda one: (one.mistake_rate, abs(math.log(one.sigma / median))))
     return tuple(found)
 

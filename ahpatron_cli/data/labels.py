@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import TypeAlias
 
 import numpy as np
@@ -14,7 +14,9 @@ from ahpatron_cli.numbers import int_if_integral
 from ahpatron_cli.signals import watch
 
 PLAIN_PAIRS = ((-1, 1), (0, 1))
-"""Pairs of labels that need no scan: either label alone shows which one is +1."""
+"""Pairs of labels that need no scan: 1 is encoded as +1, the other one as -1."""
+UNDECIDED = (None, 1)
+"""Labels as long as the rows do not show which of `PLAIN_PAIRS` it is."""
 Labels: TypeAlias = tuple[float | None, ...]
 """The labels encoded as -1 (None: all others) and +1; or those of three or more classes."""
 FEWEST_SORTED = 20
@@ -73,7 +75,7 @@ class LabelMap:
     ----------
     path : str
         The file, for error messages.
-    origin : {"pipe", "file", "scan", "option", "model"}
+    origin : {"pipe", "file", "scan", "schema", "option", "model"}
         Where `labels` come from. For "pipe" and "file" they are unknown: the first rows must have
         labels of one of `PLAIN_PAIRS`, and any other label is an error for a pipe and raises
         `NewLabelError` for a file.
@@ -90,11 +92,15 @@ class LabelMap:
         labels: tuple[float, ...] | None = None,
         positive: float | None = None,
     ) -> None:
-        self._path, self._origin, self._positive = path, origin, positive
+        self._path = path
+        self._origin = origin
+        self._positive = positive
         self._labels = labels and tuple(map(int_if_integral, labels))
         self.unlabelled = 0
         """Number of rows without a label so far."""
         self._seen: dict[float, None] = {}
+        self._expected: set[float] = set()
+        """Labels that are known before their rows are encoded."""
         self._encoded = LabelTally()
         """The rows with a label so far, as encoded."""
 
@@ -112,6 +118,16 @@ class LabelMap:
     def sorted(self) -> bool:
         """Whether the rows are grouped by label, and too many for that to be chance."""
         return self._encoded.grouped and self.rows >= FEWEST_SORTED
+
+    def expect(self, labels: Iterable[float]) -> None:
+        """Take note of labels before their rows are encoded.
+
+        They decide which of `PLAIN_PAIRS` it is, unless they are of neither: the first row with
+        another label is then an error.
+        """
+        expected = self._expected | set(labels)
+        if self._positive is not None or _plain_pairs(self._seen.keys() | expected):
+            self._expected = expected
 
     def encode(self, labels: Floats, lines: Integers, *, count: bool = True) -> Floats:
         """Encode labels as -1 and +1, or as class numbers; NaN if missing.
@@ -137,19 +153,21 @@ class LabelMap:
     def _fits(self, label: float) -> bool:
         if self._positive is not None or self._origin == "scan":
             return True
-        return label in self._labels if self._labels else self._pair() is not None
+        return label in self._labels if self._labels else bool(self._pairs())
 
-    def _pair(self) -> tuple[float, float] | None:
-        """The first of `PLAIN_PAIRS` that contains all labels seen; None if there is none."""
-        pairs = (pair for pair in PLAIN_PAIRS if self._seen.keys() <= set(pair))
-        return next(pairs, None)
+    def _pairs(self) -> list[tuple[float, float]]:
+        """Those of `PLAIN_PAIRS` that contain all labels seen or expected."""
+        return _plain_pairs(self._seen.keys() | self._expected)
 
     def labels(self) -> Labels:
-        """Labels in the order of their codes, as far as they were seen."""
+        """Labels in the order of their codes, as far as they are known; None: not known yet."""
         if self._positive is not None:
-            others = [label for label in self._seen if label != self._positive]
+            others = [*({*self._seen, *self._expected} - {self._positive})]
             return (int_if_integral(others[0]) if len(others) == 1 else None), self._positive
-        return self._labels or self._pair() or PLAIN_PAIRS[0]
+        if self._labels:
+            return self._labels
+        pairs = self._pairs()
+        return pairs[0] if len(pairs) == 1 else UNDECIDED
 
     def finish(self, limit: int | None = None) -> Labels:
         """Labels in the order of their codes; a UserError if there is only one class or none.
@@ -165,7 +183,8 @@ class LabelMap:
             hint = f"the labels are {show_all(self._seen)}"
         elif self._seen:
             only = show_all(self._seen)
-            problem = f"all rows have the same label, {only}"
+            which = "all rows with a label" if self.unlabelled else "all rows"
+            problem = f"{which} have the same label, {only}"
             hint = f"if that is intended, `--positive {only}` runs on the file anyway"
         if limit is not None and self.rows >= limit:
             hint = f"--limit read only the first {self.rows:,} rows"
@@ -179,9 +198,15 @@ class LabelMap:
             names = ",".join(map(show, sorted(self._seen)))
             hint = f"a pipe cannot be read ahead: name all labels (`--labels {names},…`) or one "
             hint += f"against all others: `--positive {show(label)}`"
+            if self._expected - self._seen.keys():  # the first rows would have been seen
+                hint = f"--cost names the label {show_all(self._expected - self._seen.keys())}"
         elif self._origin == "model":
             problem, hint = "the model was not trained on the label", f"{hint}; ? stands for none"
         return bad_data(f"{problem} {show(label)}", self._path, line, hint)
+
+
+def _plain_pairs(labels: Set[float]) -> list[tuple[float, float]]:
+    return [pair for pair in PLAIN_PAIRS if labels <= set(pair)]
 
 
 def find_labels(path: str, tally: LabelTally) -> tuple[float, ...] | None:
@@ -203,6 +228,10 @@ def class_fault(tally: LabelTally) -> str | None:
     if len(labels) > 2 and 2 * len(labels) > tally.rows and any(label % 1 for label in labels):
         return "fractions that hardly repeat suggest regression, which is not supported"
     return None
+
+
+OTHER = "other"
+"""Name of the negative label if it stands for all labels but one (--positive)."""
 
 
 def describe(labels: Labels) -> str | None:

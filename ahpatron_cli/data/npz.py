@@ -9,11 +9,12 @@ from __future__ import annotations
 import errno
 import io
 import math
+import os
 import stat
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -43,13 +44,23 @@ def _head(dtype: str, shape: Sequence[int]) -> bytes:
 
 def is_archive(path: str) -> bool:
     """Whether this is a regular file that starts like a zip archive."""
+    if path == "-":
+        return False
     try:
-        if path == "-" or not stat.S_ISREG(Path(path).stat().st_mode):
-            return False
-        with Path(path).open("rb") as stream:
-            return stream.read(4) == b"PK\x03\x04"
+        with _open(path) as stream:
+            return _is_regular(stream) and stream.read(4) == b"PK\x03\x04"
     except OSError:
         return False
+
+
+def _open(path: str) -> BinaryIO:
+    """Open a file for reading; a pipe without a writer does not block."""
+    nonblocking = getattr(os, "O_NONBLOCK", 0)
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | nonblocking))
+
+
+def _is_regular(stream: BinaryIO) -> bool:
+    return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
 
 def entries(path: str) -> list[str]:
@@ -63,14 +74,17 @@ def entries(path: str) -> list[str]:
 
 @contextmanager
 def opened(path: str) -> Iterator[zipfile.ZipFile]:
-    """Open an archive for reading; any fault in its bytes raises `StateError`."""
-    status = Path(path).stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise StateError("it is not a regular file")
+    """Open an archive for reading; any fault in its bytes raises `StateError`.
+
+    Another process may replace the file at any time: all is read from the file that was opened.
+    """
     try:
-        with zipfile.ZipFile(path) as archive:
-            _check_sizes(archive.infolist(), status.st_size)
-            yield archive
+        with _open(path) as stream:
+            if not _is_regular(stream):
+                raise StateError("it is not a regular file")
+            with zipfile.ZipFile(stream) as archive:
+                _check_sizes(archive.infolist(), os.fstat(stream.fileno()).st_size)
+                yield archive
     except (
         *(zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OverflowError),
         *(msgspec.MsgspecError, UnicodeDecodeError, RecursionError),
@@ -80,6 +94,12 @@ def opened(path: str) -> Iterator[zipfile.ZipFile]:
         if error.errno != errno.EINVAL:
             raise
         raise StateError("it has an offset before its first byte") from None
+
+
+def time_written(archive: zipfile.ZipFile) -> float:
+    """When the file of an opened archive was written, in seconds since 1970."""
+    assert archive.fp is not None
+    return os.fstat(archive.fp.fileno()).st_mtime
 
 
 def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int) -> None:

@@ -41,6 +41,24 @@ XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4
 
 FROM_ARRAYS = "write arrays as text with scikit-learn: `dump_svmlight_file(X, y, 'data.svm')`"
 
+_JSON_TO_CSV = (
+    "JSON is not read; make CSV of it: `python3 -c 'import csv,json,sys; rows=READ; "
+    "names=dict.fromkeys(name for row in rows for name in row); "
+    "out=csv.DictWriter(sys.stdout,names); out.writeheader(); out.writerows(rows)' "
+    "< FILE > data.csv`; then name data.csv and --label COLUMN"
+)
+JSON_HINTS = {
+    b"{": _JSON_TO_CSV.replace("READ", "[json.loads(line) for line in sys.stdin if line.strip()]"),
+    b"[": _JSON_TO_CSV.replace("READ", "json.load(sys.stdin)"),
+}
+"""Hints on JSON lines and on a JSON list of objects, by their first byte."""
+_SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".ods")
+_SPREADSHEET = (
+    "a spreadsheet",
+    "save it as CSV (UTF-8) in the spreadsheet program, or convert its first sheet: "
+    "`libreoffice --headless --convert-to csv FILE`",
+)
+
 FOREIGN_FORMATS = {
     b"PK\x03\x04": ("a zip archive", "unpack it: `unzip -p FILE > unpacked`"),
     b"\x28\xb5\x2f\xfd": ("a zstd archive", "unpack it: `zstd -dc FILE > unpacked`"),
@@ -104,11 +122,14 @@ class Source:
         self.position = 0
         """Number of raw bytes read so far."""
         self.size, self._pipe = _size_or_pipe(file)
+        self.packing: str | None = None
+        """The program that compressed the input: gzip, bzip2 or xz; None for plain data."""
         self._blocks = iter(partial(self._raw, BLOCK), b"")
         self._unread = self._head()
         self._refuse_foreign()
         for magic, (packing, new) in COMPRESSIONS.items():
             if self._unread.startswith(magic):
+                self.packing = packing
                 self._blocks = self._unpacked(magic, packing, new, self._unread)
                 self._unread = b""
                 self._unread = self._head()
@@ -240,7 +261,9 @@ class Source:
     def _refuse_foreign(self) -> None:
         for magic, (what, hint) in FOREIGN_FORMATS.items():
             if self._unread.startswith(magic):
-                hint = hint.replace("FILE", shlex.quote(self.name))
+                if self.name.lower().endswith(_SPREADSHEETS):
+                    what, hint = _SPREADSHEET
+                hint = hint.replace("FILE", as_word(self.name))
                 raise bad_data(f"this is {what}", self.name, hint=hint)
 
 
@@ -318,6 +341,11 @@ def _size_or_pipe(file: IO[bytes]) -> tuple[int | None, int | None]:
     return None, number
 
 
+def as_word(path: str) -> str:
+    """A path as a word of a shell command in a hint; FILE stands for standard input."""
+    return "FILE" if path == STDIN_NAME else shlex.quote(path)
+
+
 def cannot_open(path: str, error: OSError) -> UserError:
     """The error for a file that cannot be opened, with a hint."""
     problem, hint = f"cannot be opened: {error.strerror or error}", None
@@ -338,9 +366,12 @@ def cannot_open(path: str, error: OSError) -> UserError:
 def similar_name(path: str) -> str:
     """Hint that names a similar file in the same folder, or the missing folder."""
     wanted = Path(path)
-    if not wanted.parent.is_dir():
+    try:
+        # by the stem: nothing but ".npz" makes c.npz resemble trunc.npz
+        names = {entry.stem: entry for entry in wanted.parent.iterdir()}
+    except FileNotFoundError:
         return f"there is no folder {wanted.parent} either"
-    # by the stem: nothing but ".npz" makes c.npz resemble trunc.npz
-    names = {entry.stem: entry for entry in wanted.parent.iterdir()}
+    except OSError:  # a folder that we may not list
+        names = {}
     close = difflib.get_close_matches(wanted.stem, names, n=1)
     return f"did you mean {names[close[0]]}?" if close else "check the spelling"

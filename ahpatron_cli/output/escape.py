@@ -4,7 +4,9 @@ File names, labels and messages may hold escape codes, newlines, undecodable byt
 that reverse the reading direction. Every renderer passes them through `literal`.
 """
 
+import io
 import unicodedata
+from typing import TextIO
 
 _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -35,10 +37,53 @@ def spreadsheet_text(text: str) -> str:
 
     Only for text: numbers may begin with a sign and are written unchanged.
     """
-    shown = literal(text)
-    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
+    return without_formula(literal(text))
+
+
+def without_formula(text: str) -> str:
+    """Text with an apostrophe before what a spreadsheet would interpret as a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+GREEK = {sign: unicodedata.name(sign).split()[-1].lower() for sign in "αβγδεζηθκλμνπρστφχω"}
+"""Names of the Greek letters."""
+_ASCII = str.maketrans(
+    {
+        **GREEK,
+        **{sign: unicodedata.name(sign).split()[-1].capitalize() for sign in "ΔΛΣΦΨ"},
+        **{"\N{COMBINING CIRCUMFLEX ACCENT}": "", "\N{COMBINING TILDE}": ""},
+        **{"\N{COMBINING MACRON}": "", "±": "+-", "–": "-", "→": "->", "←": "<-", "─": "-"},
+        **{"⊕": "+", "⁻": "^-", "¹": "1", "³": "^3"},
+        **{"ᵀ": "^T", "⁴": "^4", "⁶": "^6", "ℓ": "l", "∂": "d", "∈": "in", "∪": "u", "≠": "!="},
+        **{"‖": "||", "≈": "~", "•": "#", "▸": ">", "○": "o", "†": "?", "‡": "x", "∞": "inf"},
+        **{"√": "sqrt", "·": "*", "²": "^2", "₁": "_1", "⟨": "<", "⟩": ">"},
+        **{"½": "1/2", "█": "#", "…": "..."},
+    }
+)
+"""ASCII replacements of all signs in the package's texts."""
+_WORDS = {"√T": "sqrt(T)", "√B": "sqrt(B)", "Nyström": "Nystroem"}
+
+
+def has_signs(encoding: str) -> bool:
+    """Whether an encoding has all signs of the package's texts, such as ±, ζ and ─."""
+    signs = "".join(map(chr, _ASCII))
+    return signs.encode(encoding, "replace").decode(encoding) == signs
+
+
+def ascii_signs(text: str) -> str:
+    """Replace the signs of the package's texts by ASCII ones: ± by +-, ζ by zeta."""
+    for word, plain in _WORDS.items():
+        text = text.replace(word, plain)
+    return text.translate(_ASCII)
 
 
 def encodable(text: str, encoding: str) -> str:
-    r"""Replace characters that `encoding` does not support by escapes (`\u0142`)."""
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    r"""The text in an encoding that may lack signs: ASCII signs, else escapes (`\u0142`)."""
+    shown = text if has_signs(encoding) else ascii_signs(text)
+    return shown.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def use_utf8(stream: TextIO) -> None:
+    """Write UTF-8 to a stream whatever the locale is, as to a file: for documents and data."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output import render
-from ahpatron_cli.output.escape import literal, spreadsheet_text
+from ahpatron_cli.output.escape import literal, spreadsheet_text, use_utf8
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.table import Page
 from ahpatron_cli.records import (
@@ -27,7 +27,6 @@ from ahpatron_cli.records import (
     Report,
     plain_params,
     runs_to_json,
-    setting_key,
     to_json,
     with_params,
 )
@@ -38,8 +37,13 @@ if TYPE_CHECKING:  # NumPy and modules that need it are imported lazily
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
 
-def write(text_for: Callable[[render.Terminal], str]) -> None:
-    """Write a text to stdout and flush, so that errors such as a full disk are raised here."""
+def write(text_for: Callable[[render.Terminal], str], format: str = "table") -> None:
+    """Write a text to stdout and flush, so that errors such as a full disk are raised here.
+
+    Only tables are adapted to the encoding of the locale; other formats are the same everywhere.
+    """
+    if format != "table":
+        use_utf8(sys.stdout)
     render.print_to(sys.stdout, text_for)
 
 
@@ -49,9 +53,20 @@ def to_text(reports: Sequence[Report], format: str, terminal: render.Terminal | 
         documents = [to_json(report) for report in reports]
         return json_text(documents[0] if len(documents) == 1 else documents)
     if format in ("jsonl", "csv"):
-        pairs = ((report, run) for report in reports for run in runs_to_json(report))
-        return rows_text([{"data": report.data.path, **run} for report, run in pairs], format)
+        return rows_text(
+            [
+                {"data": report.data.path, **run, **_label_names(report.data)}
+                for report in reports
+                for run in runs_to_json(report)
+            ],
+            format,
+        )
     return _page_text(run_page(reports), format, terminal)
+
+
+def _label_names(data: DataRecord) -> Json:
+    """The names of the labels as a field of a row; nothing if they have none."""
+    return {"label_names": list(data.label_names)} if data.label_names else {}
 
 
 def findings_to_text(
@@ -156,10 +171,7 @@ def _findings_to_json(findings: SweepSummary, only_matrix: bool) -> Json:
             {
                 "data": {name: getattr(found.data, name) for name in DataRecord.__struct_fields__}
                 | _preparation(found.data),
-                "settings": [
-                    _setting(one) | {"best_of_data": setting_key(one) == setting_key(found.winner)}
-                    for one in found.settings
-                ],
+                "settings": [_setting(one) for one in found.settings],
                 "best": [_setting(one) | {"verdict": found.verdict(one)} for one in found.best],
             }
             for found in findings.datasets
@@ -180,6 +192,8 @@ def _matrix_to_json(findings: SweepSummary) -> Json:
             [one and found.verdict(one) for one, found in zip(row, datasets, strict=True)]
             for row in rows
         ],
+        "compared": [[one and one.compared for one in row] for row in rows],
+        "missing_permutations": [[one and one.missing for one in row] for row in rows],
         "mean_ranks": [ranks.mean_ranks.get(learner) for learner in findings.matrix],
         "friedman": ranks.friedman,
         "friedman_p_value": ranks.p_value,
@@ -197,6 +211,8 @@ def _matrix_rows(findings: SweepSummary) -> Iterator[Json]:
             line[found.short] = one and one.mean
             line[f"{found.short} sd"] = one and one.sd
             line[f"{found.short} verdict"] = one and found.verdict(one)
+            line[f"{found.short} compared"] = one and one.compared
+            line[f"{found.short} missing permutations"] = one and one.missing
         yield line | {"mean_rank": findings.ranks.mean_ranks.get(learner)}
 
 
@@ -205,11 +221,14 @@ def _setting_rows(findings: SweepSummary) -> Iterator[Json]:
     for found in findings.datasets:
         data = {"data": found.data.path, "sha256": found.data.sha256}
         for setting in found.best if found.criterion.tune_orders else found.settings:
-            yield data | _preparation(found.data) | _setting(setting)
+            row = data | _preparation(found.data) | _setting(setting)
+            yield row | _label_names(found.data)
 
 
 def _preparation(data: TrialData) -> Json:
-    names = ("limit", "scale", "positive", "shuffled", "table", "costs")
+    from ahpatron_cli.sweep.summary import PREPARED
+
+    names = (*PREPARED, "shuffled", "table", "costs")
     return {name: getattr(data, name) for name in names if getattr(data, name) != ()}
 
 
@@ -221,4 +240,9 @@ def _setting(setting: Setting) -> Json:
         "best_of_learner": setting.best_of_learner,
         "best_of_data": setting.best_of_data,
         "difference": setting.difference and asdict(setting.difference),
+        "compared": setting.compared,
+        "finished_permutations": len(setting.finished),
+        "missing_permutations": setting.missing,
+        "algorithm": setting.edition.algorithm,
+        "source": setting.edition.source,
     }

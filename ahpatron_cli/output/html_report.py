@@ -20,6 +20,7 @@ from ahpatron_cli.output import pictures
 from ahpatron_cli.output.render import Html
 from ahpatron_cli.output.sweep_table import data_tables, findings_page, matrix_table
 from ahpatron_cli.output.table import Page
+from ahpatron_cli.records import DataRecord
 from ahpatron_cli.sweep.summary import DatasetSummary, SweepSummary
 
 if TYPE_CHECKING:
@@ -99,6 +100,16 @@ def _overview(findings: SweepSummary, written: str) -> Iterator[str]:
         yield f"<p>Pictures need matplotlib: <code>{_text(pictures.INSTALL)}</code></p>"
 
 
+def _labels(data: DataRecord) -> str:
+    """Text on the labels, with their names in a table."""
+    if data.label_names is None:
+        return describe(data.labels) or "-1 and +1"
+    if len(data.labels) > 2:
+        return f"{len(data.labels)} classes: {', '.join(data.label_names)}"
+    negative, positive = data.label_names
+    return f"label {negative} counts as -1, label {positive} as +1"
+
+
 def _dataset(
     found: DatasetSummary, looks: Mapping[str, pictures.Look], x: str | None
 ) -> Iterator[str]:
@@ -109,7 +120,7 @@ def _dataset(
         {
             "Rounds": f"{data.rounds:,}{limited}",
             "Features": f"{data.features:,}{scale}",
-            "Labels": describe(data.labels) or "-1 and +1",
+            "Labels": _labels(data),
             "Order": "random permutations" if data.shuffled else "as in the file",
             "File": data.path,
             "SHA-256": data.sha256 or "not known: the file was not read to its end",

@@ -74,12 +74,14 @@ def print_profile(profile: Profile, terminal: Terminal) -> str:
     ]
     if profile.faults:
         shown = len(profile.faulty_lines)
-        head = counted(profile.faults, "faulty line")
+        is_table = any(fault.column is None for fault in profile.faulty_lines)
+        head = counted(profile.faults, "fault" if is_table else "faulty line")
         head += f"; the first {shown} are" * (profile.faults > shown)
         head += "; the rest was not read" * profile.stopped
         parts += ["\n", *(f"{line}\n" for line in terminal.folded(head))]
         for fault in profile.faulty_lines:
-            place = f"{profile.path}:{fault.line}:{fault.column}"
+            column = "" if fault.column is None else f":{fault.column}"
+            place = f"{profile.path}:{fault.line}{column}"
             parts.append(f"{literal(f'{place}: {fault.problem}')}\n")
     parts.append(_section(terminal, "Advice", profile.advice))
     if profile.next:
@@ -97,6 +99,9 @@ def _labels(profile: Profile) -> Json:
     }
     if hidden := len(profile.labels) - len(entries):
         entries["others"] = f"{'' if profile.all_labels else 'more than '}{hidden:,} labels"
+    if profile.unlabelled:
+        part = share(profile.unlabelled / profile.rows)
+        entries["without a label"] = f"{counted(profile.unlabelled, 'row')}, {part}"
     if profile.baseline is not None:
         entries["baseline"] = f"{percent(profile.baseline)} % mistakes: the most frequent label"
     return entries
@@ -152,10 +157,15 @@ def model_to_json(
     model: Header,
     record: RunRecord,
     relevance: Sequence[tuple[int, float]],
+    *,
     path: str,
     written: str,
+    last_reset: int | None,
 ) -> Json:
-    """Description of a model as JSON, with the last data file and its checksum."""
+    """Description of a model as JSON, with the last data file and its checksum.
+
+    `last_reset` is the round after which the model has started from scratch.
+    """
     run = run_to_json(record)
     del run["this_file"], run["params"]
     params = plain_params({**model.kernel_params, **model.params})
@@ -179,6 +189,8 @@ def model_to_json(
         "kernel": model.kernel,
         "params": params if model.kernel else {"sigma": None, **params},
         **run,
+        "last_reset": last_reset,
+        "rounds_since_reset": None if last_reset is None else record.rounds - last_reset,
         "relevance": [
             {"feature": number, "name": names.get(number), "relevance": value}
             for number, value in relevance

@@ -232,7 +232,7 @@ def check_axis(x: str | None, names: Sequence[str]) -> None:
 def learners_of(findings: SweepSummary) -> list[str]:
     """Names of all learners, in order of first appearance."""
     settings = (setting for found in findings.datasets for setting in found.settings)
-    return list(dict.fromkeys(setting.learner for setting in settings))
+    return list(dict.fromkeys(setting.name for setting in settings))
 
 
 def axes_of(datasets: Sequence[DatasetSummary]) -> list[str]:
@@ -260,9 +260,11 @@ def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look])
     made: list[Panel] = []
     if drawn := [name for name in names if x in (None, name)]:
         caption = f"{metric} against {drawn[0]}"
-        caption += "; bands: ± standard deviation" * any(one.sd for one in found.settings)
+        caption += "; bands: ± standard deviation" * any(one.sd for one in found.compared)
         made.append((caption, partial(_draw_parameter, found, drawn[0], by_learner)))
     caption = f"{metric} against learning time, each setting a dot; line: Pareto front"
+    if few := len(found.settings) - len(found.compared):
+        caption += f"; {counted(few, 'setting')} with too few permutations not drawn"
     return [*made, (caption, partial(_draw_tradeoff, found, by_learner))]
 
 
@@ -276,7 +278,7 @@ def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
     if top:
         draw_ranks(ranks, figure.add_subplot(grid[0, :]))
     for row, found in enumerate(findings.datasets, top):
-        repeats = max(one.summary.repeats for one in found.settings)
+        repeats = max(one.summary.repeats for one in found.compared)
         title = f"{_shown(found.short)}: {counted(found.data.rounds, 'round')}"
         title += f", {orders(repeats, found.data.shuffled)}" * (repeats > 1)
         for column, (_, draw) in enumerate(panels(found, x, by_learner)):
@@ -300,12 +302,12 @@ def _draw_parameter(
     Learners without the parameter are dashed lines.
     """
     lines = list[tuple[str, list[float], list[Setting]]]()
-    for own in grouped(found.settings, lambda one: (one.learner,)):
+    for own in grouped(found.compared, lambda one: (one.name,)):
         numbers = {finite_number(one.params.get(name)) for one in own}
         values = sorted(value for value in numbers if value is not None)
         values = values if values[1:] or name in _SYMBOLS else []
         best = [best_of([s for s in own if s.params.get(name) == value]) for value in values]
-        lines.append((own[0].learner, values, best or [best_of(own)] * 2))
+        lines.append((own[0].name, values, best or [best_of(own)] * 2))
     every, names = sorted({value for _, values, _ in lines for value in values}), []
     for learner, values, best in lines:
         look = by_learner[learner] | {"linestyle": "-"}
@@ -329,11 +331,11 @@ def _draw_tradeoff(found: DatasetSummary, by_learner: Mapping[str, Look], axes: 
         axes.plot(seconds, _metric(settings), **look)
 
     names = []
-    for own in grouped(found.settings, lambda one: (one.learner,)):
-        look = by_learner[own[0].learner] | {"linestyle": "none", "markeredgewidth": 0}
+    for own in grouped(found.compared, lambda one: (one.name,)):
+        look = by_learner[own[0].name] | {"linestyle": "none", "markeredgewidth": 0}
         dots(own, **look)
-        names.append((_shown(own[0].learner), _metric([best_of(own)])[0], look))
-    dots(pareto_front(found.settings), color=INK, linewidth=0.8, zorder=1.5)  # under the others
+        names.append((_shown(own[0].name), _metric([best_of(own)])[0], look))
+    dots(pareto_front(found.compared), color=INK, linewidth=0.8, zorder=1.5)  # under the others
     _value_axis(axes, log=True)
     axes.set_xlabel("learning time (s); line: Pareto front")
     _metric_axis(axes, found, names)

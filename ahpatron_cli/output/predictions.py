@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
+import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -17,10 +17,10 @@ import numpy as np
 
 from ahpatron_cli.atomic import Output, format_of_suffix, open_at, open_atomically
 from ahpatron_cli.core.tally import predicted
-from ahpatron_cli.data.csv_text import number
-from ahpatron_cli.data.labels import Labels, show
+from ahpatron_cli.data.cells import label_kind, number
+from ahpatron_cli.data.labels import OTHER, Labels, show
 from ahpatron_cli.errors import usage
-from ahpatron_cli.output.escape import spreadsheet_text
+from ahpatron_cli.output.escape import literal, use_utf8, without_formula
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.rows import Floats, Integers
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 STDOUT = "-"
 Columns: TypeAlias = dict[str, str | list[str]]
 """Columns by name: a list of cells, or a text that all rows share."""
-OTHER = "other"
-"""Name of the negative label if it stands for all labels but one (--positive)."""
+_SPECIAL = re.compile('[,"\r\n]')
+"""Characters for which a cell of CSV must be quoted."""
 
 
 def label_names(labels: Labels, schema: Schema | None) -> list[str]:
@@ -49,6 +49,11 @@ class PredictionWriter:
         """`continued` means that the output already has a header."""
         self._output, self._as_json, self._begun = output, format == "jsonl", continued
         self.to_stdout = output is sys.stdout
+
+    def abandon(self) -> None:
+        """Write no more rows: the reader has closed the pipe."""
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), self._output.fileno())  # what is buffered is lost, too
 
     def write_rounds(
         self,
@@ -69,10 +74,10 @@ class PredictionWriter:
         true = (labels > 0 if scores.ndim == 1 else labels).astype(np.int64)
         if scores.ndim == 2:
             scores = scores[np.arange(len(scores)), guesses]
-        shown = np.array([self._text(name) for name in names], dtype=object)
+        shown = np.array(self._labels(names), dtype=object)
         rounds = run.rounds - np.count_nonzero(~missing) + np.cumsum(~missing)
         columns: Columns = {
-            "data": self._text(spreadsheet_text(run.path)),
+            "data": self._text(literal(run.path)),
             "learner": self._text(run.setup.learner),
             "repeat": str(run.repeat),
             "round": np.where(missing, "", rounds.astype(str)).tolist(),
@@ -98,8 +103,10 @@ class PredictionWriter:
         With several classes there is a score per class: columns `score_LABEL` in CSV, a list
         `scores` in JSON. Probabilities are in columns `probability_LABEL`.
         """
-        shown = np.array([self._text(name) for name in names], dtype=object)
-        columns: Columns = {} if path is None else {"data": self._text(spreadsheet_text(path))}
+        shown = np.array(self._labels(names), dtype=object)
+        columns: Columns = {}
+        if path is not None:
+            columns["data"] = self._text(literal(path))
         columns |= self._keys(batch.lines, batch.ids, id_name)
         columns["prediction"] = shown[chosen(scores)].tolist()
         if scores.ndim == 1:
@@ -119,14 +126,20 @@ class PredictionWriter:
         """The column that identifies rows: line numbers, or the id column of a table."""
         if ids is None:
             return {"line": exact_texts(lines)}
-        return {id_name or "id": [self._text(cell, is_id=True) for cell in ids.tolist()]}
+        return {id_name or "id": [self._text(cell) for cell in ids.tolist()]}
 
-    def _text(self, text: str, *, is_id: bool = False) -> str:
-        """A CSV cell or JSON value; in JSON, numeric labels are numbers, ids are strings."""
+    def _labels(self, names: Sequence[str]) -> list[str]:
+        """Labels as CSV cells or JSON values; in JSON they are numbers if all of them are."""
+        known = [name for name in names if name != OTHER]
+        if not self._as_json or label_kind(known) != "number":
+            return [self._text(name) for name in names]
+        return [self._text(name) if name == OTHER else name.removeprefix("+") for name in names]
+
+    def _text(self, text: str) -> str:
+        """A text as a CSV cell or JSON value."""
         if not self._as_json:
-            return _csv_line([text]) if set(',"\r\n') & set(text) else text
-        numeric = not is_id and number(text) is not None
-        return text if numeric else json.dumps(text, ensure_ascii=not text.isprintable())
+            return _csv_cell(text)
+        return json.dumps(text, ensure_ascii=not text.isprintable())
 
     def _write(self, columns: Columns, count: int) -> None:
         """Write `count` rows; a column that is a text is the same for all rows."""
@@ -139,7 +152,7 @@ class PredictionWriter:
             lines += [form % row for row in rows]
         else:
             if not self._begun:  # delayed, so that an early error leaves stdout empty
-                lines.append(_csv_line(list(columns)))
+                lines.append(",".join(map(_csv_cell, columns)))
             lines += map(",".join, rows)
         self._begun = True
         self._output.write("\n".join([*lines, ""]))
@@ -156,10 +169,10 @@ def exact_texts(values: Floats | Integers) -> list[str]:
     return msgspec.json.encode(values.tolist()).decode()[1:-1].split(",")
 
 
-def _csv_line(cells: Sequence[str]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(cells)
-    return text.getvalue()
+def _csv_cell(text: str) -> str:
+    """A cell of CSV (RFC 4180): quoted if necessary; text that looks like a formula is marked."""
+    safe = text if number(text) is not None else without_formula(text)
+    return '"' + safe.replace('"', '""') + '"' if _SPECIAL.search(safe) else safe
 
 
 def check_predictions_path(path: str) -> None:
@@ -171,6 +184,7 @@ def check_predictions_path(path: str) -> None:
 def open_output(path: str | None) -> AbstractContextManager[Output]:
     """Open a file that is written atomically, or stdout if `path` is None or -."""
     if path is None or path == STDOUT:
+        use_utf8(sys.stdout)
         return nullcontext(sys.stdout)
     return open_atomically(path)
 

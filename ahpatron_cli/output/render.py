@@ -11,18 +11,16 @@ import os
 import re
 import shutil
 import textwrap
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TextIO
 
 from rich.cells import cell_len
 
-from ahpatron_cli.output.escape import encodable, literal
+from ahpatron_cli.output.escape import GREEK, ascii_signs, encodable, has_signs, literal
 from ahpatron_cli.output.table import BEST, MARKS, Cell, Column, Page, Table
 
 UNLIMITED = 1_000_000
 """Width of a pipe or a file, in columns."""
-_GREEK = {sign: unicodedata.name(sign).split()[-1].lower() for sign in "αβγδεζηκλνρστχ"}
 
 
 class Written(NamedTuple):
@@ -105,15 +103,6 @@ def _lines(lines: Iterable[str]) -> str:
 
 # Terminal -----------------------------------------------------------------------------------------
 
-_ASCII = str.maketrans(
-    {
-        **_GREEK,
-        **{"±": "+-", "\N{COMBINING CIRCUMFLEX ACCENT}": "", "–": "-", "→": "->", "─": "-"},
-        **{"‖": "||", "≈": "~", "•": "#", "▸": ">", "○": "o", "√": "sqrt", "·": "*", "²": "^2"},
-        **{"₁": "_1", "⟨": "<", "⟩": ">", "█": "#"},
-    }
-)
-"""ASCII replacements of all non-ASCII characters in the package's texts."""
 _STYLE = re.compile(r"\x1b\[\d*m")
 """Escape codes for bold type; `literal` removes any others."""
 
@@ -126,7 +115,7 @@ class Terminal(Format):
     def __init__(self, width: int = UNLIMITED, *, bold: bool = False, ascii: bool = False) -> None:
         self.width = width
         self.bold = ("\x1b[1m", "\x1b[0m") if bold else ("", "")
-        self._signs: Mapping[int, str] = _ASCII if ascii else {}
+        self._ascii = ascii
         self._hidden: dict[str, None] = {}
 
     @classmethod
@@ -135,13 +124,11 @@ class Terminal(Format):
         seen = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         seen = (seen or bool(os.environ.get("FORCE_COLOR"))) and not os.environ.get("NO_COLOR")
         width = shutil.get_terminal_size().columns if stream.isatty() else UNLIMITED
-        signs = "".join(map(chr, _ASCII))
-        ascii = encodable(signs, stream.encoding or "utf-8") != signs
-        return cls(width, bold=seen, ascii=ascii)
+        return cls(width, bold=seen, ascii=not has_signs(stream.encoding or "utf-8"))
 
     def escape(self, text: str) -> str:
         shown = literal(text)
-        return shown.replace("√T", "√(T)").translate(self._signs) if self._signs else shown
+        return ascii_signs(shown) if self._ascii else shown
 
     def strong(self, text: str) -> str:
         """The text in bold type, if the terminal supports it."""
@@ -247,7 +234,8 @@ _LATEX = {
     **{"|M_T|": "$|M_T|$", "|N_T|": "$|N_T|$", "|M'_T|": "$|M'_T|$", "L_T(f)": "$L_T(f)$"},
     **{"‖f‖": r"$\|f\|$", "ζ̂": r"$\hat\zeta$", "±": r"$\pm$", "→": r"$\to$", "–": "--"},
     **{"≈": r"$\approx$", "•": r"$\bullet$", "▸": r"$\triangleright$", "○": r"$\circ$"},
-    **{"χ²": r"$\chi^2$", "<=": r"$\le$", **{sign: rf"$\{name}$" for sign, name in _GREEK.items()}},
+    **{"†": r"$\dagger$", "‡": r"$\ddagger$"},
+    **{"χ²": r"$\chi^2$", "<=": r"$\le$", **{sign: rf"$\{name}$" for sign, name in GREEK.items()}},
 }
 _LATEX_TOKEN = re.compile(
     r"10\^(?P<power>-?\d+)/√T|(?<![\w.])-(?=[\d.])|"

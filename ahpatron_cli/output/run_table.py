@@ -124,7 +124,7 @@ def _run_table(report: Report) -> Table:
 
 def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
     """Confusion matrix: rounds by true class (rows) and predicted class, summed over repeats."""
-    names = list(report.label_names or (str(label) for label in runs[0].classes or ()))
+    names = list(report.data.label_names or (str(label) for label in runs[0].classes or ()))
     columns = [Column("Label", names, left=True)]
     for at, name in enumerate(names):
         rows = zip(*(run.confusion or () for run in runs), strict=True)
@@ -136,7 +136,7 @@ def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
 
 def _metrics_table(report: Report) -> Table:
     """Table of metrics, as means over the repeats."""
-    name = report.label_names[-1] if report.label_names else "+1"
+    name = report.data.label_names[-1] if report.data.label_names else "+1"
     title = "metrics" if len(report.data.labels) > 2 else f"metrics of label {name}"
     columns = [
         _learners(report),

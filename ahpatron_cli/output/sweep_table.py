@@ -9,6 +9,8 @@ from ahpatron_cli.numbers import counted, mean_count, orders, p_value, seconds
 from ahpatron_cli.output.table import (
     BEST,
     CHOSEN,
+    INCOMPLETE,
+    NOT_COMPARED,
     NOT_WORSE,
     WORSE,
     Cell,
@@ -25,7 +27,6 @@ from ahpatron_cli.sweep.summary import (
     Metric,
     Setting,
     SweepSummary,
-    best_of,
 )
 
 MAX_REASONS = 5
@@ -75,8 +76,9 @@ def matrix_table(findings: SweepSummary) -> Table:
             if (setting := row[at]) is None:
                 cells.append(None)
                 continue
-            mark = _VERDICTS.get(found.verdict(setting) or "", "") if found.best[1:] else ""
-            cells.append(_cell(metric, setting.mean, setting.sd, mark))
+            marks = _VERDICTS.get(found.verdict(setting) or "", "") if found.best[1:] else ""
+            marks += _completeness(setting)
+            cells.append(_cell(metric, setting.mean, setting.sd, marks))
         columns.append(Column(found.short, cells, 1))
     notes = []
     if any(one.sd is not None for found in datasets for one in found.best):
@@ -84,14 +86,15 @@ def matrix_table(findings: SweepSummary) -> Table:
     if ranked:
         means = [ranks.mean_ranks.get(learner) for learner in matrix]
         columns.append(Column("Rank", [None if one is None else f"{one:.2f}" for one in means]))
-        some = " of the learners that were run on all" if None in means else ""
+        some = " of the learners that were compared on all" if None in means else ""
         notes.append(f"Rank: mean rank over the data sets{some}; 1 is best.")
     if ranks.p_value is not None:
         notes.append(f"{friedman_text(ranks)} over {counted(ranks.datasets, 'data set')}.")
     texts = {_orders(found.best, found) for found in datasets}
     over = texts.pop() if len(texts) == 1 else "different numbers of permutations"
     title = f"{metric.short}{' in %' if metric.in_percent else ''} of the best setting of each "
-    return Table("matrix", "", f"{title}learner; {over}", columns, notes + _choice_notes(datasets))
+    notes += _choice_notes(datasets) + _edition_notes(datasets)
+    return Table("matrix", "", f"{title}learner; {over}", columns, notes)
 
 
 def friedman_text(ranks: OverDatasets) -> str:
@@ -121,24 +124,24 @@ def data_tables(found: DatasetSummary) -> list[Table]:
 def _columns(found: DatasetSummary, settings: Sequence[Setting]) -> list[Column]:
     """Columns of a table of all settings, or of the best setting of each learner."""
     metric, every = found.criterion.metric, settings is not found.best
-    best = best_of(settings).rank[:2]  # permutations and mean
     values, gaps, rates = list[Cell](), list[Cell | None](), list[Cell]()
     for one in settings:
         marks = CHOSEN if every and one.best_of_learner else ""
-        marks += BEST if one.rank[:2] == best and settings[1:] else ""
+        marks += BEST if one.best_of_data and settings[1:] else ""
+        marks += _completeness(one)
         values.append(_cell(metric, one.mean, one.sd, marks))
         line, gap = one.summary, one.difference
         rates.append(_cell(MISTAKE_RATE, line.mistake_rate_mean, line.mistake_rate_sd))
         gaps.append(None if gap is None else _cell(metric, gap.mean, gap.se, sign="+"))
     columns = [
-        Column("Learner", [one.learner for one in settings], left=True),
+        Column("Learner", [one.name for one in settings], left=True),
         Column(metric.head, values),
     ]
     if metric is not MISTAKE_RATE:
         columns.append(Column(MISTAKE_RATE.head, rates, 1))
     columns.append(Column("Setting", [one.label or None for one in settings], left=True))
-    if every and len(_repeats(settings)) > 1:  # otherwise it is in the title
-        columns.append(Column("Permutations", [str(one.summary.repeats) for one in settings], 1))
+    if any(one.missing for one in settings):  # otherwise it is in the title
+        columns.append(Column("Finished", [str(len(one.finished)) for one in settings], 1))
     if not every and settings[1:]:
         columns.append(Column("vs best", gaps, 2))
         columns.append(Column("Verdict", [found.verdict(one) for one in settings], 1, left=True))
@@ -155,8 +158,16 @@ def _cell(metric: Metric, mean: float, sd: float | None, marks: str = "", sign: 
     return Cell(metric.text(mean, sign), None if sd is None else metric.text(sd), marks)
 
 
+def _completeness(setting: Setting) -> str:
+    """Mark of a setting that lacks permutations; empty if it is complete."""
+    if not setting.compared:
+        return NOT_COMPARED
+    return INCOMPLETE if setting.missing else ""
+
+
 def _repeats(settings: Sequence[Setting]) -> set[int]:
-    return {setting.summary.repeats for setting in settings}
+    """Numbers of permutations on which settings are compared: one for each learner."""
+    return {setting.summary.repeats for setting in settings if setting.compared}
 
 
 def _orders(settings: Sequence[Setting], found: DatasetSummary) -> str:
@@ -184,9 +195,20 @@ def _notes(found: DatasetSummary) -> list[str]:
     if found.dropped:
         lost = "ran on the first rounds only and lost there (--search halving)"
         notes.append(f"{counted(found.dropped, 'setting')} more {lost}.")
-    if len(_repeats(found.settings)) > 1:
-        notes.append("The best is one of the settings with the most permutations.")
-    return notes
+    return notes + _edition_notes([found])
+
+
+def _edition_notes(datasets: Sequence[DatasetSummary]) -> list[str]:
+    """Notes on learners that were run with several sources or algorithms."""
+    names: dict[str, set[str]] = {}
+    for found in datasets:
+        for setting in found.settings:
+            names.setdefault(setting.learner, set()).add(setting.name)
+    return [
+        f"{learner}: results of {len(shown)} versions are shown apart."
+        for learner, shown in names.items()
+        if len(shown) > 1
+    ]
 
 
 def _choice_notes(datasets: Sequence[DatasetSummary]) -> list[str]:
@@ -196,4 +218,10 @@ def _choice_notes(datasets: Sequence[DatasetSummary]) -> list[str]:
     on = "in hindsight on these same permutations"
     if tune := datasets[0].criterion.tune_orders:
         on = f"on {counted(tune, 'permutation')}; the best are shown on the others"
-    return [f"The best of several settings was chosen {on}."]
+    notes = [f"The best of several settings was chosen {on}."]
+    notes += [
+        f"{found.short}: no other permutation is there of {', '.join(found.unreported)}."
+        for found in datasets
+        if found.unreported
+    ]
+    return notes

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ahpatron_cli.numbers import counted, mean_count, short
 from ahpatron_cli.records import DataRecord, SummaryRecord
 
-BEST, CHOSEN, BELOW_BASELINE, WORSE, NOT_WORSE, VACUOUS = "*▸!•≈○"
+BEST, CHOSEN, BELOW_BASELINE, WORSE, NOT_WORSE, VACUOUS, INCOMPLETE, NOT_COMPARED = "*▸!•≈○†‡"
 MARKS = {
     BEST: "best",
     CHOSEN: "best setting of its learner",
@@ -17,6 +17,8 @@ MARKS = {
     WORSE: "significantly worse than the best (paired t-test over permutations, Holm, 5 %)",
     NOT_WORSE: "not significantly worse than the best",
     VACUOUS: "vacuous bound: not below the trivial one",
+    INCOMPLETE: "lacks permutations that others have; all are compared on those that all have",
+    NOT_COMPARED: "has too few permutations and is not compared with the others",
 }
 """Meanings of all marks; each has one meaning in every table and format."""
 
@@ -72,7 +74,8 @@ def data_facts(data: DataRecord) -> str:
     if len(data.labels) > 2:
         parts.append(f"{len(data.labels)} classes")
     elif data.labels != (-1, 1):
-        negative, positive = ("others" if one is None else str(one) for one in data.labels)
+        numbers = ("others" if one is None else str(one) for one in data.labels)
+        negative, positive = data.label_names or numbers
         parts.append(f"labels {negative} → -1, {positive} → +1")
     return ", ".join(parts)
 

@@ -80,6 +80,8 @@ class Job(Struct, frozen=True):
     learners: Sequence[str] = ()
     options: Mapping[str, Any] = {}
     """Values of options, by name."""
+    given: Collection[str] = ()
+    """Names of the options that were given on the command line or in the configuration."""
     layer: Layer = ()
     """Parameter values for all files."""
     typed: Layer = ()
@@ -96,10 +98,14 @@ class Job(Struct, frozen=True):
 
         A file is matched by its path, else by its name, with or without .gz, .bz2 or .xz.
         """
+        by_path: dict[Path, list[str]] = {}
+        by_name: dict[str, list[str]] = {}
+        for one in self.files:
+            by_path.setdefault(Path(one).resolve(), []).append(one)
+            by_name.setdefault(_bare(one), []).append(one)
         chosen: dict[str, Layer] = {}
         for path in given:
-            same = [one for one in self.files if Path(one).resolve() == Path(path).resolve()]
-            alike = same or [one for one in self.files if _bare(one) == _bare(path)]
+            alike = by_path.get(Path(path).resolve()) or by_name.get(_bare(path), [])
             if len(alike) > 1:
                 names = " and ".join(alike)
                 raise usage(f"{path} could be {names} of --config", "name it by the same path")
@@ -127,7 +133,8 @@ def read_config(path: str) -> Job:
         }
         options = {name: getattr(document, name) for name in OPTIONS}
         given = {name: value for name, value in options.items() if value is not None}
-        return Job(files, learners, given, _layer(document, f"{path}: ", own))
+        layer = _layer(document, f"{path}: ", own)
+        return Job(files, learners, options=given, given=[*given], layer=layer)
     except UserError as fault:
         fault.place = fault.place or Place(path)
         raise
@@ -159,7 +166,7 @@ def _layer(grids: Grids, where: str, own: Mapping[str, str]) -> Layer:
 
 
 def make_job(
-    options: Mapping[str, Any], given: Collection[str], warn: Callable[[str], None]
+    options: Mapping[str, Any], given: Collection[str], note: Callable[[str], None]
 ) -> Job:
     """Combine command line and configuration file to a `Job`; a usage error if they are invalid.
 
@@ -175,7 +182,9 @@ def make_job(
     if not files or "-" in files:
         raise usage("a sweep requires data files", "name some, or list them in --config FILE")
     meant = grid.choose_learners(config.learners)
-    learners = grid.choose_learners(options["learner"] or ()) or meant or ["ahpatron"]
+    set_by_user = {*given, *config.given}
+    learners = grid.choose_learners(options["learner"] or ()) or meant
+    learners = learners or [grid.default_learner(options, set_by_user)]
     kernel = one_of("kernel", options["kernel"], KERNELS)
     for layer in (config.layer, *config.files.values()):
         # includes learners that -l leaves out
@@ -185,8 +194,9 @@ def make_job(
                 name = learner_name(choice.learner)
                 problem = f"{choice.shown}: {name} is not among the learners of this sweep"
                 raise usage(problem, f"add {name} to `learners`, or leave out [learner.{name}]")
-    typed = grid.typed_layer(options, given, learners, kernel, warn)
-    job, count = Job(files, learners, options, config.layer, typed), 0
+    typed = grid.typed_layer(options, given, learners, kernel, note)
+    job = Job(files, learners, options, set_by_user, config.layer, typed)
+    count = 0
     for path in files:  # check that all values are legal
         setups = list(job.setups(path, ANY_ROUNDS))
         grid.check_costs(grid.parse_costs(options), setups)

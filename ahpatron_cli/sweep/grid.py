@@ -29,7 +29,6 @@ from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
 from ahpatron_cli.data.dataset import LAYOUTS, Preparation
 from ahpatron_cli.data.scaling import SCALES
-from ahpatron_cli.data.schema import label_name
 from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
 from ahpatron_cli.numbers import int_if_integral
@@ -230,12 +229,37 @@ def parse(shown: str, spec: Spec, text: str, words: tuple[str, ...] = ()) -> Val
         raise usage(f"{shown} {error}", suggestion(text, (*spec.words, *words))) from None
 
 
+def default_learner(options: Mapping[str, Any], given: Collection[str]) -> str:
+    """The learner if none is named: metron for tables, ahpatron for LIBSVM text.
+
+    Columns of a table have units of their own, for which metron finds the widths. Options that it
+    does not have are refused: whoever gives them means another learner.
+    """
+    if options["label"] is None:  # which every table requires
+        return "ahpatron"
+    asked = [f"--{name}" for name in ("sigma", "kernel", "epsilon", "theorem") if name in given]
+    for flag, name in (("-p", "param"), ("-g", "grid")):
+        words = (word.partition("=")[0] for word in options.get(name) or ())
+        asked += [f"{flag} {word}" for word in words if word in ("sigma", "epsilon")]
+    if asked:
+        problem = f"{asked[0]}: metron, the default learner of tables, has no such parameter"
+        raise usage(problem, "name the learner that you mean, such as -l ahpatron")
+    return "metron"
+
+
 def single_setups(
-    options: Mapping[str, Any], given: Collection[str], warn: Callable[[str], None]
+    options: Mapping[str, Any], given: Collection[str], note: Callable[[str], None]
 ) -> list[LearnerSpec]:
     """The single setting of each learner of `run`; see `typed_layer`."""
-    learners, kernel = choose_learners(options["learner"] or ["ahpatron"]), options["kernel"]
-    layer = typed_layer(options, given, learners, one_of("kernel", kernel, KERNELS), warn)
+    learners = choose_learners(options["learner"] or ())
+    if options["resume"]:  # the model has the parameters, also those without a default
+        return [
+            LearnerSpec(learner_name(one), {}, None, {}, one if is_path(one) else None)
+            for one in learners or ["ahpatron"]
+        ]
+    learners = learners or [default_learner(options, given)]
+    kernel = one_of("kernel", options["kernel"], KERNELS)
+    layer = typed_layer(options, given, learners, kernel, note)
     setups = []
     for learner in learners:
         found = list(expand(learner, kernel, [layer], rounds=None))
@@ -252,9 +276,9 @@ def typed_layer(
     given: Collection[str],
     learners: Sequence[str],
     kernel: str,
-    warn: Callable[[str], None],
+    note: Callable[[str], None],
 ) -> list[Choice]:
-    """Parameter values given on the command line; warns about options without effect.
+    """Parameter values given on the command line; notes options without effect.
 
     `options` are the values of all options of `run` or `sweep`; `given` names those that were given
     on the command line.
@@ -268,7 +292,7 @@ def typed_layer(
             name != "kernel" or all(find_learner(one).own_kernel for one in learners)
         ):
             who = " and ".join(map(learner_name, learners))
-            warn(f"--{name} has no effect: {who} with this kernel has no such parameter")
+            note(f"--{name} has no effect: {who} with this kernel has no such parameter")
     for flag, name in (("-p", "param"), ("-g", "grid")):
         typed = [_choice(flag, word, learners) for word in options.get(name) or ()]
         check_names(typed, learners, kernel)
@@ -306,17 +330,18 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
             raise usage(problem, suggestion(choice.name, legal) or LISTING)
 
 
-def preparation(options: Mapping[str, Any]) -> Preparation:
-    """The preparation of data by the options of `run` or `sweep`."""
+def preparation(options: Mapping[str, Any], given: Collection[str]) -> Preparation:
+    """The preparation of data by the options of `run` or `sweep`.
+
+    `given` names the options that were given on the command line.
+    """
     positive, labels = options["positive"], options.get("labels")
     is_table = options["label"] is not None  # labels of tables are text
-    table = TableOptions(
-        *(options["label"], options["id"]),
-        drop=tuple(options["drop"] or ()),
-        category=tuple(options["category"] or ()),
-        missing=options["missing"],
+    table = TableOptions.of_command(
+        options,
+        given,
         positive=str(positive) if is_table and positive is not None else None,
-        labels=tuple(labels.split(",")) if labels else (),
+        labels=_names_of_labels(labels) if is_table and labels is not None else (),
     )
     plain = ("limit", "max_features", "warm_up", "allow_new_features")
     return Preparation(
@@ -327,6 +352,14 @@ def preparation(options: Mapping[str, Any]) -> Preparation:
         layout=one_of("layout", options["layout"], LAYOUTS),
         table=table,
     )
+
+
+def _names_of_labels(text: str) -> tuple[str, ...]:
+    """Parse the value of --labels for a table: at least two names."""
+    names = tuple(text.split(","))
+    if len({*names} - {""}) < max(len(names), 2):
+        raise usage(f"--labels takes different labels, at least two, got {text!r}")
+    return names
 
 
 def _parse_labels(text: str) -> tuple[float, ...]:
@@ -352,7 +385,7 @@ def parse_costs(options: Mapping[str, Any]) -> dict[float | str, float]:
     for word in options["cost"] or ():
         left, _, right = word.rpartition("=")
         named = options["label"] is not None
-        label, cost = label_name(left) if named else _finite(left), _finite(right)
+        label, cost = left if named else _finite(left), _finite(right)
         if not left or label is None or cost is None or not MIN_COST <= cost <= 1 / MIN_COST:
             form = f"LABEL=W, W from {MIN_COST:g} to {1 / MIN_COST:g}"
             raise usage(f"--cost requires {form}, got {word!r}", "for example --cost 1=5")

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
-from ahpatron_cli.data.dataset import content_hash, load
+from ahpatron_cli.data.dataset import load
+from ahpatron_cli.data.labels import OTHER
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.records import grouped, setting_key
@@ -25,6 +26,7 @@ from ahpatron_cli.sweep import grid
 from ahpatron_cli.sweep.config import Job
 from ahpatron_cli.sweep.summary import (
     MISTAKE_RATE,
+    PREPARED,
     Criterion,
     Outcome,
     Setting,
@@ -57,21 +59,21 @@ def plan(
     """
     trials: dict[str, Trial] = {}
     seen: dict[str, str] = {}
-    options, done = job.options, grid.preparation(job.options)
+    options, done = job.options, grid.preparation(job.options, job.given)
     costs = grid.parse_costs(options)
     for number, path in enumerate(job.files):
-        sha256 = content_hash(path)
-        if sha256 is None:
-            problem = "a sweep reads its data more than once, so not from a pipe"
-            hint, place = "save it to a file first", Place(path)
-            raise UserError(problem, code=ExitCode.NO_INPUT, place=place, hint=hint)
-        twin = seen.setdefault(sha256, path)
-        if twin != path:
-            note(f"{path} has the same content as {twin}")
         with open_source(path) as source:
-            dataset = load(source, done, sha256=sha256)
+            if not source.rereadable:
+                problem = "a sweep reads its data more than once, so not from a pipe"
+                hint, place = "save it to a file first", Place(path)
+                raise UserError(problem, code=ExitCode.NO_INPUT, place=place, hint=hint)
+            dataset = load(source, done)
         dataset.costs(costs)  # refuses unknown labels
         facts = dataset.facts()
+        assert facts.sha256 is not None, "a file that was read to its end"
+        twin = seen.setdefault(facts.sha256, path)
+        if twin != path:
+            note(f"{path} has the same content as {twin}")
         notes = list(facts.notes)
         specs = with_sigma(list(job.setups(path, facts.rounds)), dataset, notes.append)
         for text in notes:
@@ -84,11 +86,21 @@ def plan(
             dataset.save(mapped)
         except OSError:  # disk full: the processes parse the file themselves
             shutil.rmtree(mapped, ignore_errors=True)
+        schema = dataset.traits.schema
+        names = None
+        if schema:
+            names = tuple(name or OTHER for name in schema.label_names(facts.labels))
         data = TrialData(
-            *(path, facts.rounds, facts.features, facts.labels, sha256),
-            *(done.limit, done.scale, done.positive, options["shuffle"]),
+            path=path,
+            rounds=facts.rounds,
+            features=facts.features,
+            labels=facts.labels,
+            sha256=facts.sha256,
+            label_names=names,
+            shuffled=options["shuffle"],
             costs=tuple(sorted(costs.items())),
             table=done.table.words,
+            **{name: getattr(done, name) for name in PREPARED},
         )
         where = str(Path(path).absolute()), done
         first = [
@@ -125,7 +137,7 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
         for name, value in chosen.items():
             named = name in ("budget", "sigma", "epsilon")
             words += [f"--{name}", str(value)] if named else ["-p", f"{name}={value}"]
-    for name, text in data.options:
+    for name, text in data.all_options:
         words += [f"--{name}", text]
     seed = min(seed for seed, _ in setting.values)
     words += ["--seed", str(seed)] if seed else []
@@ -189,10 +201,12 @@ class Search:
             """Indices of settings by rank, failed ones last; None if trials are missing."""
             if any(trial.id not in known for trial in chain(*stage)):
                 return None
-            done = ([known[one.id] for one in some if known[one.id].run] for some in stage)
-            ranks = [settings_of(some, self.criterion.metric)[0].rank if some else (0,)
-                     for some in done]  # fmt: skip
-            return sorted(range(len(stage)), key=ranks.__getitem__)
+            done = [[known[one.id] for one in some if known[one.id].run] for some in stage]
+            compared = settings_of(list(chain(*done)), self.criterion.metric)
+            ranks = {setting.key: setting.rank for setting in compared}
+            finished = [number for number, some in enumerate(done) if some]
+            failed = [number for number, some in enumerate(done) if not some]
+            return sorted(finished, key=lambda number: ranks[done[number][0].key]) + failed
 
         left = list(settings)
         for prefix, kept in rungs(len(settings), rounds) if self.halving else ():

@@ -4,11 +4,13 @@ A trial is done when its whole line is on disk. Lines are only appended; an inco
 removed first, other damaged lines are reported and kept.
 Each line is a JSON object that ends with a hash of its own text:
 
-    {"id": ..., "status": "ok", "data": {...}, "run": {...}, "texts": {...}, "timing": {...},
-     "error": null, "check": ...}
+    {"id": ..., "status": "ok", "data": {...}, "run": {...}, "texts": {...}, "algorithm": ...,
+     "source": null, "header": 1, "timing": {...}, "error": null, "check": ...}
 
-All but `timing` (and `check`, which covers it) is independent of how and where a trial was run.
-`texts` has parameters that depend on the data as they are written in the grid.
+All but `header`, `timing` (and `check`, which covers them) is independent of how and where a trial
+was run. `texts` has parameters that depend on the data as they are written in the grid. `source` is
+the origin of a learner that is not built in, with its hash or version; `header` is the number of
+the header of the sweep that ran the trial.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import math
 import os
 import shlex
 import stat
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,7 +33,7 @@ from typing import Any
 from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from ahpatron_cli.atomic import sync_folder
+from ahpatron_cli.atomic import is_device, sync_folder
 from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import Json, RunRecord, plain_params, with_params, without_nulls
@@ -66,6 +69,8 @@ def flat_trial(trial: Outcome) -> Json:
         "error": trial.error,
         **({"costs": costs} if costs else {}),
         **metrics,
+        "label_names": data.label_names and json.dumps(data.label_names),
+        **{name: getattr(trial, name) for name in ("algorithm", "source", "version", "header")},
     }
 
 
@@ -84,6 +89,9 @@ def encode_trial(trial: Outcome) -> bytes:
             "data": to_builtins(trial.data),
             "run": without_nulls(_stored(trial)),
             "texts": trial.texts,
+            "algorithm": trial.algorithm,
+            "source": trial.source,
+            "header": trial.header,
             "timing": {"seconds": seconds, "wall_seconds": trial.wall_seconds},
             "error": trial.error,
         }
@@ -141,6 +149,7 @@ class Contents:
     trials: dict[str, Outcome] = field(default_factory=dict)
     """Trials by id; later lines replace earlier ones, but a failure never replaces a result."""
     headers: list[Mapping[str, Any]] = field(default_factory=list)
+    """Header lines, each with its `number`, to which the trials refer."""
     damaged: list[int] = field(default_factory=list)
     """Numbers of the damaged lines."""
     torn: int = 0
@@ -152,10 +161,24 @@ class Contents:
         if known is None or known.run is None or trial.run is not None:
             self.trials[trial.id] = trial
 
+    def add_header(self, facts: Mapping[str, Any]) -> int:
+        """Add a header with these facts, unless it is there; return its number."""
+        for header in self.headers:
+            if _facts(header) == _facts(facts):
+                return int(header["number"])
+        number = max((header["number"] for header in self.headers), default=0) + 1
+        self.headers.append({**_facts(facts), "number": number})
+        return int(number)
+
     def encoded(self) -> bytes:
         """The contents as the bytes of a results file."""
         lines = [*map(encode_header, self.headers), *map(encode_trial, self.trials.values())]
         return b"".join(lines)
+
+
+def _facts(header: Mapping[str, Any]) -> dict[str, Any]:
+    """A header without its number."""
+    return {name: fact for name, fact in header.items() if name != "number"}
 
 
 def looks_like_json(path: str) -> bool:
@@ -175,8 +198,10 @@ def read_results(path: str) -> Contents:
     except OSError as error:
         raise cannot_open(path, error) from None
     if found is None:
-        problem = "this is neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data"
-        hint = "`ahpatron sweep DATA --out FILE.jsonl` makes a results file"
+        problem = "this is not a results file of `ahpatron sweep`"
+        hint = "`ahpatron sweep DATA --out FILE.jsonl` makes one"
+        if not looks_like_json(path):
+            hint += f"; `ahpatron inspect {shlex.quote(path)}` describes data or a model"
         raise bad_data(problem, path, hint=hint)
     return found
 
@@ -187,6 +212,8 @@ def parse_results(content: bytes) -> Contents | None:
     A results file is empty, has at least one valid line, or is an incomplete header line.
     """
     found = Contents(torn=len(content) - content.rfind(b"\n") - 1)
+    undated = _Undated()
+    versions: dict[int, Any] = {}
     for number, line in enumerate(content.removeprefix(codecs.BOM_UTF8).split(b"\n")[:-1], 1):
         if not line.strip():
             continue
@@ -194,11 +221,74 @@ def parse_results(content: bytes) -> Contents | None:
         if item is None:
             found.damaged.append(number)
         elif isinstance(item, Outcome):
-            found.add(item)
+            dated = item.header > 0 or item.algorithm is not None
+            version = versions.get(item.header)
+            found.add(replace(item, version=version) if dated else undated.dated(item))
         else:
-            found.headers.append(item)
+            given = item.get("number")
+            header = {**item, "number": given if isinstance(given, int) else len(versions) + 1}
+            versions[header["number"]] = header.get("version")
+            found.headers.append(header)
+            undated.add_header(header)
     ours = found.headers or found.trials or OPENING.startswith(content[: len(OPENING)])
     return found if ours else None
+
+
+class _Undated:
+    """Finds the edition of trials that were stored without it, as version 1.0 did.
+
+    Algorithm and version are those of the headers right before them. The source of a learner of the
+    user's own was not stored: a trial that gives another result than an earlier one shows that the
+    source has changed since then.
+    """
+
+    def __init__(self) -> None:
+        from ahpatron_cli.core.learners import BUILT_IN  # lazy: imports NumPy
+
+        self._built_in = {kind.name for kind in BUILT_IN}
+        self._headers: list[Mapping[str, Any]] = []
+        self._begun = False
+        """Whether a trial has followed the headers."""
+        self._seen: dict[tuple[Any, ...], Outcome] = {}
+        self._changes: Counter[str] = Counter()
+        """Number of changes of each learner."""
+
+    def add_header(self, header: Mapping[str, Any]) -> None:
+        """Note a header; of several in a row, which `report --merge` wrote, each may be meant."""
+        if self._begun:
+            self._headers.clear()
+            self._begun = False
+        self._headers.append(header)
+
+    def dated(self, trial: Outcome) -> Outcome:
+        """The trial with its edition."""
+        self._begun = True
+        same = (trial.data.identity, trial.data.prefix, trial.key, trial.seed, trial.repeat)
+        before = self._seen.get((*same, self._changes[trial.learner]))
+        if before is not None and before.id != trial.id and _differ(before, trial):
+            self._changes[trial.learner] += 1
+        changes = self._changes[trial.learner]
+        self._seen[*same, changes] = trial
+        source = None if trial.learner in self._built_in else "not recorded"
+        return replace(
+            trial,
+            algorithm=self._only("algorithm"),
+            version=self._only("version"),
+            header=self._headers[-1]["number"] if self._headers else 0,
+            source=f"not recorded, change {changes}" if changes else source,
+        )
+
+    def _only(self, name: str) -> Any:
+        """The fact of the headers; None if they differ."""
+        facts = {header.get(name) for header in self._headers}
+        return facts.pop() if len(facts) == 1 else None
+
+
+def _differ(one: Outcome, other: Outcome) -> bool:
+    """Whether two finished trials have different results, apart from their times."""
+    if one.run is None or other.run is None:
+        return False
+    return replace(one.run, seconds=other.run.seconds) != other.run
 
 
 def merge_results(files: Mapping[str, Contents]) -> Contents:
@@ -208,15 +298,14 @@ def merge_results(files: Mapping[str, Contents]) -> Contents:
     """
     merged = Contents()
     for path, contents in files.items():
-        merged.headers += (one for one in contents.headers if one not in merged.headers)
+        numbers = {header["number"]: merged.add_header(header) for header in contents.headers}
         for trial in contents.trials.values():
-            run, known = trial.run, merged.trials.get(trial.id, trial).run
-            if run and known and replace(known, seconds=run.seconds) != run:
+            if _differ(merged.trials.get(trial.id, trial), trial):
                 who = f"{trial.id} ({trial.learner})"
                 problem = f"trial {who} has a different result in another file"
                 hint = "`ahpatron report` of each shows the versions; merge those alike only"
                 raise bad_data(problem, path, hint=hint)
-            merged.add(trial)
+            merged.add(replace(trial, header=numbers.get(trial.header, 0)))
     return merged
 
 
@@ -229,11 +318,13 @@ class ResultsFile:
     def __init__(self, path: str, facts: Mapping[str, Any]) -> None:
         """Open or create the file, lock it and remove an incomplete last line.
 
-        `facts` are written as a header line before the first new trial, unless the last header
-        is equal.
+        `facts` are written as a header line before the first new trial, unless there is an equal
+        one.
         """
-        self.path, self._facts = path, facts
+        self.path = path
+        self._facts = facts
         try:
+            check_regular(path)  # opening a device or a pipe may have effects
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self._descriptor = os.open(path, flags, 0o666)
         except OSError as error:
@@ -266,16 +357,18 @@ class ResultsFile:
 
     def add(self, trial: Outcome) -> None:
         """Append a trial and flush it to disk."""
-        if self.contents.headers[-1:] != [self._facts]:
-            self._append(encode_header(self._facts))
-            self.contents.headers.append(self._facts)
-        self._append(encode_trial(trial))
-        self.contents.add(trial)
+        count = len(self.contents.headers)
+        number = self.contents.add_header(self._facts)
+        for header in self.contents.headers[count:]:
+            self._append(encode_header(header))
+        stored = replace(trial, header=number)
+        self._append(encode_trial(stored))
+        self.contents.add(stored)
 
     def _continued(self, found: Contents | None) -> Contents:
         """Refuse files that are no results files, or were written by an incompatible version."""
         hint = "choose another name for --out"
-        if found is None or not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+        if found is None:
             problem = "this is not a results file of `ahpatron sweep`; nothing was changed"
             raise self._fault(problem, ExitCode.CANNOT_CREATE, hint)
         for header in found.headers:
@@ -307,9 +400,20 @@ class ResultsFile:
         return UserError(problem, code=code, place=Place(self.path), hint=hint)
 
 
+def check_regular(path: str, option: str = "--out") -> None:
+    """Refuse a folder, a pipe or a device, to which results cannot be appended and read again."""
+    with suppress(OSError):  # it does not exist, or is reported when it is opened
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            problem = "a results file must be a regular file, not a pipe, a device or a folder"
+            hint = f"choose another name for {option}"
+            code = ExitCode.CANNOT_CREATE
+            raise UserError(problem, code=code, place=Place(path), hint=hint)
+
+
 def check_results_path(path: str, option: str = "--out") -> None:
-    """Refuse a path without the suffix of a results file."""
+    """Refuse a path without the suffix of a results file, and one that is no regular file."""
     if not path.endswith(SUFFIX):
-        stem = path.rpartition(".")[0] or path
+        stem = "results" if is_device(Path(path)) else path.rpartition(".")[0] or path
         hint = f"for example {option} {shlex.quote(stem + SUFFIX)}"
         raise usage(f"{option} must end in {SUFFIX}, got {path!r}", hint)
+    check_regular(path, option)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, combinations
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 from typing import TypeAlias
 
 SIGNIFICANCE = 0.05
@@ -23,6 +25,23 @@ Order: TypeAlias = tuple[int, int]
 """Seed and repeat, which determine a permutation."""
 Exact: TypeAlias = Fraction | float
 """A value that is compared exactly: a fraction, or a float as it is."""
+
+
+def common_orders(finished: Sequence[AbstractSet[Order]]) -> frozenset[Order]:
+    """The permutations on which settings are compared; `finished` has those of each setting.
+
+    All settings have them, except those that would leave fewer than half as many as the middle
+    setting has: these cannot be compared.
+    """
+    frequency = Counter(order for orders in finished for order in orders)
+    enough = median(map(len, finished)) / 2
+    common: frozenset[Order] = frozenset()
+    # those with the most frequent permutations come first, and decide which others fit
+    for orders in sorted(finished, key=lambda orders: -sum(map(frequency.__getitem__, orders))):
+        rest = common & orders if common else frozenset(orders)
+        if len(rest) >= enough:
+            common = rest
+    return common
 
 
 @dataclass

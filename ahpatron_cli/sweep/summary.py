@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import PurePath
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import short
@@ -35,6 +35,7 @@ from ahpatron_cli.sweep.statistics import (
     Difference,
     Order,
     OverDatasets,
+    common_orders,
     compare,
     correct,
     over_datasets,
@@ -56,6 +57,8 @@ class TrialData(DataRecord, frozen=True):
     """Pairs of label and weight of its examples (--cost), by label; others have weight 1."""
     table: tuple[tuple[str, str], ...] = ()
     """Options for the columns of a table, as pairs of name and text."""
+    max_features: Count = 10_000_000
+    layout: str = "auto"
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -65,10 +68,51 @@ class TrialData(DataRecord, frozen=True):
 
     @property
     def options(self) -> list[tuple[str, str]]:
-        """The command-line options that prepare the data, as pairs of option and value."""
-        named = {"limit": self.limit, "scale": self.scale, "positive": self.positive}
-        given = [(name, str(value)) for name, value in named.items() if value not in (None, "none")]
-        return [*self.table, *given, *(("cost", f"{label}={cost}") for label, cost in self.costs)]
+        """The options that make another data set of a file, as pairs of name and value."""
+        costs = [("cost", f"{label}={cost}") for label, cost in self.costs]
+        return [*self.table, *self._given(DECIDING), *costs]
+
+    @property
+    def all_options(self) -> list[tuple[str, str]]:
+        """All command-line options that prepare the data, as pairs of name and value."""
+        return [*self.options, *self._given(set(PREPARED) - set(DECIDING))]
+
+    def _given(self, names: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Those of the named fields that differ from their defaults."""
+        for one in structs.fields(TrialData):
+            value = getattr(self, one.name)
+            if one.name in names and value != one.default:
+                yield one.name.replace("_", "-"), str(value)
+
+
+DECIDING = ("limit", "scale", "positive")
+"""Options of `Preparation` that make another data set of a file."""
+PREPARED = (*DECIDING, "max_features", "layout")
+"""All fields of `TrialData` that are options of `Preparation`."""
+
+
+class Edition(NamedTuple):
+    """The code that ran a learner; results of different editions are never averaged."""
+
+    source: str | None = None
+    """Origin of the learner's class, with its hash or version; None if it is built in."""
+    algorithm: int | None = None
+    """`ALGORITHM` of the program; None if it is not known."""
+    version: str | None = None
+    """Version of the program, only if `algorithm` is not known."""
+
+    @property
+    def short_source(self) -> str:
+        """The origin as text, with six digits of a hash."""
+        kind, _, digest = (self.source or "built-in").partition("sha256:")
+        return f"source {digest[:6]}" if digest else kind
+
+    @property
+    def program(self) -> str:
+        """The algorithms as text."""
+        if self.algorithm is None:
+            return f"version {self.version or 'not known'}"
+        return f"algorithm {self.algorithm}"
 
 
 class Outcome(Struct, frozen=True):
@@ -87,6 +131,25 @@ class Outcome(Struct, frozen=True):
     """Texts of parameters that depend on the data, as in the grid: `10^0/√T`, `auto`."""
     wall_seconds: float = 0.0
     """Wall time including reading and permuting; `run.seconds` is learning time only."""
+    algorithm: int | None = None
+    """`ALGORITHM` of the program that ran it; None if it was not recorded."""
+    source: str | None = None
+    """Origin of the learner's class, with its hash or version; None if it is built in."""
+    version: str | None = None
+    """Version of the program that ran it."""
+    header: Count = 0
+    """Number of its header in the results file; 0: it is not stored."""
+
+    @property
+    def edition(self) -> Edition:
+        """The code that ran it."""
+        version = self.version if self.algorithm is None else None
+        return Edition(self.source, self.algorithm, version)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Key that is equal for trials of the same setting and edition."""
+        return *self.edition, *setting_key(self)
 
 
 @dataclass(frozen=True)
@@ -159,12 +222,18 @@ class Setting:
     """All parameters, including those of the kernel."""
     varied: Mapping[str, ParamValue]
     """Parameters that distinguish it from the learner's other settings on this data set."""
-    values: Mapping[Order, Fraction]
-    """Exact value of the metric on each permutation."""
-    mean: float
-    sd: float | None
+    finished: Mapping[Order, RunRecord]
+    """Its run on each permutation that was finished."""
     metric: Metric
-    summary: SummaryRecord
+    name: str
+    """Name of the learner in tables: with its edition, if there are several."""
+    edition: Edition
+    orders: frozenset[Order] = frozenset()
+    """The permutations that count: those on which all compared settings were finished."""
+    compared: bool = True
+    """Whether it is compared with others; it is not if it has too few permutations."""
+    missing: int = 0
+    """Number of permutations on which other settings were finished, but not this one."""
     difference: Difference | None = None
     """Difference to the best setting of the data set; None for that one, or if not comparable."""
     best_of_learner: bool = False
@@ -172,10 +241,43 @@ class Setting:
     texts: Mapping[str, str] = field(default_factory=dict)
     """Display texts of the values in `varied`: `0.2236`, `10^0/√T`, `auto (0.44)`."""
 
+    @cached_property
+    def values(self) -> Mapping[Order, Fraction]:
+        """Exact value of the metric on each permutation that counts."""
+        values = {}
+        for order in sorted(self.orders):
+            value = self.metric.of(self.finished[order])
+            if value is None:
+                hint = f"`ahpatron sweep` with --metric {self.metric.name} runs them again"
+                problem = f"--metric {self.metric.name}: some trials were not measured by it"
+                raise usage(problem, hint)
+            values[order] = value
+        return values
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Key that is equal for the same setting and edition, like that of its trials."""
+        return *self.edition, *setting_key(self)
+
     @property
     def exact_mean(self) -> Fraction:
         """The exact mean of the metric."""
         return sum(self.values.values(), Fraction()) / len(self.values)
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean of the metric, rounded once: equal totals have equal means."""
+        return mean_sd(list(self.values.values()))[0]
+
+    @cached_property
+    def sd(self) -> float | None:
+        """Sample standard deviation of the metric; None for a single permutation."""
+        return mean_sd(list(self.values.values()))[1]
+
+    @cached_property
+    def summary(self) -> SummaryRecord:
+        """Summary of the runs that count."""
+        return summarise([self.finished[order] for order in sorted(self.orders)])
 
     @property
     def cost(self) -> float:
@@ -186,11 +288,11 @@ class Setting:
     def rank(self) -> tuple[Any, ...]:
         """Sort key, best first; it alone decides which setting is best.
 
-        Settings with fewer permutations come last. Means are rounded once from exact values, so
+        Settings that cannot be compared come last. Means are rounded once from exact values, so
         equal totals are ties; among these the setting with smaller parameters comes first.
         """
         params = [(name, _sortable(value)) for name, value in sorted(self.params.items())]
-        return -len(self.values), self.cost, _rank(self.learner), params
+        return not self.compared, self.cost, _rank(self.learner), self.name, params
 
     @property
     def label(self) -> str:
@@ -217,8 +319,20 @@ class DatasetSummary:
 
     @property
     def winner(self) -> Setting:
-        """The best setting of all learners."""
-        return next(setting for setting in self.best if setting.best_of_data)
+        """The best setting of all learners; the first one, if several are equally good."""
+        return best_of(self.best)
+
+    @property
+    def unreported(self) -> list[str]:
+        """Names of learners without a permutation beyond those of --tune-orders."""
+        reported = {setting.name for setting in self.best}
+        names = dict.fromkeys(setting.name for setting in self.settings)
+        return [name for name in names if name not in reported]
+
+    @property
+    def compared(self) -> list[Setting]:
+        """The settings that are compared with each other."""
+        return [setting for setting in self.settings if setting.compared]
 
     @property
     def several_settings(self) -> bool:
@@ -237,10 +351,7 @@ class DatasetSummary:
         gap = setting.difference
         if gap is None or gap.more_than_noise is None:
             return None
-        if not gap.more_than_noise:
-            return "n.s."
-        # a setting with fewer permutations is never the best, but may win on the common ones
-        return "worse" if (gap.mean > 0) != self.criterion.metric.larger_is_better else "better"
+        return "worse" if gap.more_than_noise else "n.s."
 
 
 @dataclass(frozen=True)
@@ -260,18 +371,19 @@ class SweepSummary:
 
     @cached_property
     def matrix(self) -> dict[str, list[Setting | None]]:
-        """Best setting of each learner on each data set; None if it was not run there."""
-        best = [{setting.learner: setting for setting in data.best} for data in self.datasets]
-        learners = sorted({learner for data in best for learner in data}, key=_rank)
-        return {learner: [data.get(learner) for data in best] for learner in learners}
+        """Best setting of each learner, by name, on each data set; None if it was not run there."""
+        best = [{setting.name: setting for setting in data.best} for data in self.datasets]
+        learners = {one.name: one.learner for data in self.datasets for one in data.best}
+        names = sorted(learners, key=lambda name: (_rank(learners[name]), name))
+        return {name: [data.get(name) for data in best] for name in names}
 
     @cached_property
     def ranks(self) -> OverDatasets:
-        """Rank statistics of the learners that were run on all data sets."""
+        """Rank statistics of the learners that were compared on all data sets."""
         complete = {
-            learner: [setting.exact_mean for setting in row if setting]
-            for learner, row in self.matrix.items()
-            if all(row)
+            name: [setting.exact_mean for setting in row if setting]
+            for name, row in self.matrix.items()
+            if all(setting and setting.compared for setting in row)
         }
         return over_datasets(complete, larger_is_better=self.criterion.metric.larger_is_better)
 
@@ -301,8 +413,9 @@ def summarise_trials(
     """Summarise trials; each id must occur only once."""
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
+    learners = edition_names(trials)
     datasets = [
-        _summarise_data(*name, [trial for trial in group if trial.run], criterion)
+        _summarise_data(*name, [trial for trial in group if trial.run], learners, criterion)
         for name, group in zip(names, groups, strict=True)
         if any(trial.run and trial.data.prefix is None for trial in group)
     ]
@@ -310,6 +423,23 @@ def summarise_trials(
     return SweepSummary(
         datasets, len(trials) - len(failed), failed, origins, criterion, _part(origins)
     )
+
+
+def edition_names(trials: Iterable[Outcome]) -> dict[tuple[str, Edition], str]:
+    """Name in tables of each learner and edition: with what distinguishes the editions, if any."""
+    editions: dict[str, dict[Edition, None]] = {}
+    for trial in trials:
+        editions.setdefault(trial.learner, {})[trial.edition] = None
+    names = {}
+    for learner, known in editions.items():
+        for edition in known:
+            parts = []
+            if len({one.source for one in known}) > 1:
+                parts.append(edition.short_source)
+            if len({one.program for one in known}) > 1:
+                parts.append(edition.program)
+            names[learner, edition] = f"{learner} ({', '.join(parts)})" if parts else learner
+    return names
 
 
 def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
@@ -322,83 +452,165 @@ def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _summarise_data(
-    name: str, short: str, trials: Sequence[Outcome], criterion: Criterion
+    name: str,
+    short: str,
+    trials: Sequence[Outcome],
+    learners: Mapping[tuple[str, Edition], str],
+    criterion: Criterion,
 ) -> DatasetSummary:
-    """Summarise the trials on one data set."""
-    tune, by_learner = criterion.tune_orders, grouped(trials, lambda trial: (trial.learner,))
+    """Summarise the trials on one data set; `learners` are the names of editions."""
+    tune = criterion.tune_orders
+    by_learner = [
+        (learners[group[0].learner, group[0].edition], group)
+        for group in grouped(trials, lambda trial: (trial.learner, trial.edition))
+    ]
     tried = {
-        group[0].learner: [some[0].params for some in grouped(group, setting_key)]
-        for group in by_learner
+        shown: [some[0].params for some in grouped(group, setting_key)]
+        for shown, group in by_learner
     }
-    trials = [trial for trial in trials if trial.data.prefix is None]
-    chosen = [trial for trial in trials if not tune or trial.repeat < tune]
-    settings = best = _compared(chosen, criterion.metric, tried)
+
+    def settings_on(chosen: Callable[[Outcome], bool]) -> list[list[Setting]]:
+        """Settings of each learner from some of the trials on all rounds."""
+        found = []
+        for shown, group in by_learner:
+            some = [trial for trial in group if trial.data.prefix is None and chosen(trial)]
+            if some:
+                found.append(settings_of(some, criterion.metric, tried[shown], shown))
+        return found
+
+    groups = settings_on(lambda trial: not tune or trial.repeat < tune)
+    whole = [trial for trial in trials if trial.data.prefix is None]
+    sampled = whole[0].data.shuffled
+    leaders = _ranked([best_of(group) for group in groups], sampled=sampled)
+    best = leaders
     if tune:
-        keys = {setting_key(setting) for setting in settings if setting.best_of_learner}
-        others = [one for one in trials if one.repeat >= tune and setting_key(one) in keys]
+        keys = {leader.key for leader in leaders}
+        others = settings_on(lambda trial: trial.repeat >= tune and trial.key in keys)
         if not others:
             problem = f"--tune-orders {tune}: {name} has too few permutations"
             raise usage(problem, "run more --repeats")
-        best = _compared(others, criterion.metric, tried)
-        first = setting_key(best_of(best))  # the best learner on the reported permutations
-        settings = [replace(one, best_of_data=setting_key(one) == first) for one in settings]
-    best = [setting for setting in best if setting.best_of_learner]
-    return DatasetSummary(name, short, trials[0].data, settings, best, tried, criterion)
-
-
-def _compared(
-    trials: Sequence[Outcome], metric: Metric, tried: Mapping[str, Sequence[Params]]
-) -> list[Setting]:
-    """The settings of one data set, each with its difference to the best.
-
-    p-values of the best setting of each learner are corrected for the number of learners.
-    """
-    groups = [
-        settings_of(group, metric, tried[group[0].learner])
-        for group in grouped(trials, lambda trial: (trial.learner,))
-    ]
-    leaders = [best_of(group) for group in groups]
-    best, settings = best_of(leaders) if leaders else None, list[Setting]()
+        best = _ranked([group[0] for group in others], sampled=sampled)
+    winners = {one.key for one in best if one.best_of_data}
+    settings = []
     for group, leader in zip(groups, leaders, strict=True):
+        # --tune-orders reports on one setting of a learner; without it, others may be as good
+        equal = [leader.key] if tune else _equally_good(group)
         for one in group:
-            gap = None
-            if best and one is not best:
-                gap = compare(one.values, best.values, sampled=trials[0].data.shuffled)
-            leads = replace(one, best_of_learner=one is leader, best_of_data=one is best)
-            settings.append(replace(leads, difference=gap))
-    correct([one.difference for one in settings if one.best_of_learner and one.difference])
-    # by value, independent of the order in which trials finished
-    return sorted(settings, key=lambda s: (_rank(s.learner), *map(_sortable, s.varied.values())))
+            leads = one.key == leader.key
+            # with a learner, all of its settings are left out
+            placed = replace(one, compared=one.compared and leader.compared, best_of_learner=leads)
+            gap = leader.difference if leads else _gap(placed, best_of(leaders), sampled=sampled)
+            is_best = leader.key in winners and one.key in equal
+            settings.append(replace(placed, best_of_data=is_best, difference=gap))
+    return DatasetSummary(
+        name=name,
+        short=short,
+        data=whole[0].data,
+        settings=_in_order(_with_missing(settings, settings)),
+        best=_in_order(_with_missing(best, best if tune else settings)),
+        tried=tried,
+        criterion=criterion,
+    )
+
+
+def _equally_good(settings: Sequence[Setting]) -> list[tuple[Any, ...]]:
+    """Keys of the best settings: more than one, if several have the same total."""
+    lowest = best_of(settings).cost
+    return [one.key for one in settings if one.compared and one.cost == lowest]
+
+
+def _in_order(settings: Iterable[Setting]) -> list[Setting]:
+    """Settings by learner and parameters, independent of the order in which trials finished."""
+    return sorted(
+        settings, key=lambda s: (_rank(s.learner), s.name, *map(_sortable, s.varied.values()))
+    )
+
+
+def _with_missing(settings: Sequence[Setting], others: Sequence[Setting]) -> list[Setting]:
+    """The settings, each with the number of permutations that only some of the others have."""
+    every = {order for setting in others for order in setting.finished}
+    return [replace(one, missing=len(every - set(one.finished))) for one in settings]
+
+
+def _ranked(leaders: Sequence[Setting], *, sampled: bool) -> list[Setting]:
+    """The best setting of each learner on common permutations, with its difference to the best.
+
+    p-values are corrected for the number of learners. Several may be equally good.
+    """
+    leaders = on_common_orders(leaders)
+    if not leaders:
+        return []
+    best = best_of(leaders)
+    ranked = [
+        replace(
+            one,
+            best_of_learner=True,
+            best_of_data=one.compared and one.cost == best.cost,
+            difference=_gap(one, best, sampled=sampled),
+        )
+        for one in leaders
+    ]
+    correct([one.difference for one in ranked if one.difference])
+    return ranked
+
+
+def _gap(setting: Setting, best: Setting, *, sampled: bool) -> Difference | None:
+    """Difference to the best; None for the best itself, and if they are not compared."""
+    if not setting.compared or setting.key == best.key:
+        return None
+    return compare(setting.values, best.values, sampled=sampled)
+
+
+def on_common_orders(settings: Sequence[Setting]) -> list[Setting]:
+    """The settings on the permutations that all have; those with too few are not compared."""
+    if not settings:
+        return []
+    common = common_orders([setting.finished.keys() for setting in settings])
+    placed = []
+    for setting in settings:
+        compared = common <= setting.finished.keys()
+        orders = common if compared else frozenset(setting.finished)
+        placed.append(replace(setting, orders=orders, compared=compared))
+    return placed
 
 
 def settings_of(
     trials: Sequence[Outcome],
     metric: Metric,
     tried: Sequence[Params] = (),
+    name: str = "",
 ) -> list[Setting]:
-    """The settings of one learner on one data set; `tried` decides which parameters vary."""
+    """The settings of one learner on one data set, on common permutations.
+
+    `tried` decides which parameters vary; `name` is the name of the learner in tables.
+    """
     groups = grouped(trials, setting_key)
     tried = tried or [group[0].params for group in groups]
     names = _distinguishing(tried)
     written = {name: _texts(params.get(name) for params in tried) for name in names}
     settings = []
     for group in groups:
-        # by permutation, to exclude duplicates
-        runs = {(trial.seed, trial.repeat): trial.run for trial in group if trial.run}
-        known = {order: metric.of(run) for order, run in runs.items()}
-        values = {order: value for order, value in known.items() if value is not None}
-        if len(values) < len(runs):
-            hint = f"`ahpatron sweep` with --metric {metric.name} runs them again"
-            raise usage(f"--metric {metric.name}: some trials were not measured by it", hint)
         first = group[0]
         varied = {name: first.params[name] for name in names if name in first.params}
         texts = {name: written[name][value] for name, value in varied.items()}
-        for name in texts.keys() & first.texts.keys():
-            auto = first.texts[name] == "auto"
-            texts[name] = f"auto ({short(varied[name])})" if auto else first.texts[name]
-        what = first.learner, first.params, varied, values, *mean_sd(list(values.values()))
-        settings.append(Setting(*what, metric, summarise(list(runs.values())), texts=texts))
-    return settings
+        for which in texts.keys() & first.texts.keys():
+            auto = first.texts[which] == "auto"
+            texts[which] = f"auto ({short(varied[which])})" if auto else first.texts[which]
+        settings.append(
+            Setting(
+                learner=first.learner,
+                params=first.params,
+                varied=varied,
+                # by permutation, to exclude duplicates
+                finished={(one.seed, one.repeat): one.run for one in group if one.run},
+                metric=metric,
+                name=name or first.learner,
+                edition=first.edition,
+                texts=texts,
+            )
+        )
+    # in an order that does not depend on which trial finished first
+    return on_common_orders(_in_order(settings))
 
 
 def _texts(values: Iterable[ParamValue | None]) -> dict[ParamValue, str]:

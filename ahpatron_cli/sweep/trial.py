@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.learners import learner_source, third_party_files
+from ahpatron_cli.core.learners import BUILT_IN_SOURCE, learner_source, third_party_files
 from ahpatron_cli.data.dataset import Dataset, Preparation, load
 from ahpatron_cli.data.dataset import mapped as mapped_dataset
 from ahpatron_cli.data.source import open_source
@@ -41,7 +41,7 @@ class Trial(Struct, frozen=True, dict=True):
     path: str
     """Absolute path of the data file."""
     preparation: Preparation
-    source: str = "built-in"
+    source: str = BUILT_IN_SOURCE
     """Origin of the learner's class, with its version or hash."""
     metrics: bool = False
     """Whether to compute metrics that need scores, such as AUC."""
@@ -70,11 +70,32 @@ class Trial(Struct, frozen=True, dict=True):
         """The same trial on the first `rounds` rounds; T remains the number of all rounds."""
         return replace(self, data=replace(self.data, prefix=rounds))
 
+    def stored(self, outcome: Outcome) -> Outcome:
+        """An outcome of this trial from a results file, with what the file may not know.
+
+        The data file may have been renamed, and version 1.0 did not store the source. As the id is
+        a hash of the source, it is that of this trial.
+        """
+        known = self.outcome(None, None)
+        return replace(outcome, data=known.data, algorithm=known.algorithm, source=known.source)
+
     def outcome(self, run: RunRecord | None, error: str | None, wall: float = 0.0) -> Outcome:
         """The `Outcome` of this trial, with its record or its error."""
-        params = run.params if run else self.params
-        who = self.setup.learner, params, self.seed, self.repeat
-        return Outcome(self.id, self.data, *who, run, error, self.setup.texts, wall)
+        return Outcome(
+            id=self.id,
+            data=self.data,
+            learner=self.setup.learner,
+            params=run.params if run else self.params,
+            seed=self.seed,
+            repeat=self.repeat,
+            run=run,
+            error=error,
+            texts=self.setup.texts,
+            wall_seconds=wall,
+            algorithm=ALGORITHM,
+            source=None if self.source == BUILT_IN_SOURCE else self.source,
+            version=self.version,
+        )
 
 
 def run_trials(trials: Sequence[Trial], jobs: int, retries: int) -> Iterator[Outcome | None]:
@@ -112,7 +133,7 @@ def run_trial(trial: Trial) -> Outcome:
         error = str(refusal)
     except MemoryError:
         error = "not enough memory"
-    except Exception as bug:  # a bug in one trial must not end the sweep
+    except (Exception, SystemExit) as bug:  # a bug in one trial must not end the sweep
         where = traceback.extract_tb(bug.__traceback__)[-1]
         error = (
             f"bug in ahpatron {__version__}: {bug!r} at {Path(where.filename).name}:{where.lineno}"

@@ -14,7 +14,7 @@ from support.command import Ahpatron
 SIGMAS = {"rings": "0.1", "breast_cancer": "1", "sparse_text": "1"}
 CASES = [
     ["-l", "perceptron", "-l", "forgetron", "-l", "ahpatron", "--theorem", "4"],
-    ["-l", "avp", "-l", "ahpatron", "-l", "ahpatron+", "--theorem", "5"],
+    ["-l", "avp", "-l", "ahpatron", "-l", "ahpatron+", "--theorem", "6"],
     ["-l", "avp", "--theorem", "corollary-1"],
     ["-l", "avp", "--theorem", "corollary-2"],
 ]
@@ -37,7 +37,7 @@ def test_the_sample_files(
     for run in runs:
         certificate = run["certificate"]
         if certificate is None:
-            assert (run["learner"], options[-1]) == ("avp", "5")  # whose ε is 1/2 by default
+            assert (run["learner"], options[-1]) == ("avp", "6")  # whose ε is 1/2 by default
             assert len(run["uncertified"]) == 3
             continue
         assert list(certificate) == FIELDS
@@ -71,6 +71,50 @@ def test_streamed_or_in_memory_the_bound_is_the_same(
     assert streamed["trivial"] == 500
 
 
+@pytest.mark.parametrize(
+    ("learner", "key", "title"),
+    [
+        ("perceptron", "1", "Theorem 1"),
+        ("perceptron", "2", "Theorem 2"),
+        ("avp", "3", "Theorem 3"),
+        ("avp", "corollary-1", "Corollary 1"),
+        ("avp", "corollary-2", "Corollary 2"),
+        ("ahpatron", "4", "Theorem 4"),
+        ("ahpatron", "6", "Theorem 6"),
+        ("forgetron", "forgetron", "Dekel et al. 2008"),
+    ],
+)
+def test_the_certificate_is_that_of_the_theorem_asked_for(
+    ahpatron: Ahpatron, rings: Path, learner: str, key: str, title: str
+) -> None:
+    """Also where another theorem has a smaller bound, or is the same one with other words."""
+    rows = "2000" if key == "1" else "500"  # where Theorem 2, or 1, has the smaller bound
+    words = ("-l", learner, "--theorem", key, "-l", "rbp", "--certify", "--limit", rows)
+    more = ("-p", "step=1") if key == "3" else ()  # the step of Corollary 1
+    asked, other = ahpatron.json("run", rings, "--sigma", "0.1", *words, *more)["runs"]
+    assert asked["certificate"]["theorem"] == title
+    assert other["uncertified"] == ["no theorem covers it"]
+
+
+def test_a_theorem_asked_for_that_fails_is_the_only_reason(ahpatron: Ahpatron) -> None:
+    """ζ is known only after the run: far clusters take turns, and B is small."""
+    rows = [f"{1 if turn // 16 % 2 else -1} 1:{3 * (turn // 16 % 7)}" for turn in range(640)]
+    path = ahpatron.write("turns.svm", "\n".join(rows) + "\n")
+    words = ("-B", "16", "--epsilon", "0.2", "-p", "radius=2", "--theorem", "6", "--certify")
+    run = ahpatron.run(path, *words)
+    assert run["certificate"] is None
+    assert len(run["uncertified"]) == 1
+    assert run["uncertified"][0].startswith("Theorem 6 requires (1/4 + 9ζ/2)·U/√B < ε < 1")
+
+
+def test_theorem_5_is_refused_because_it_is_about_kernel_alignment(
+    ahpatron: Ahpatron, rings: Path
+) -> None:
+    told = ahpatron.refusal(2, "run", rings, "--theorem", "5")
+    assert "Theorem 5 of the paper is about kernel alignment" in told
+    assert "--theorem 6 is the refined bound of ahpatron" in told
+
+
 def test_a_theorem_sets_what_was_not_given(ahpatron: Ahpatron, rings: Path) -> None:
     options = ["--theorem", "4", "--epsilon", "0.5", "-B", "100", "-l", "ahpatron", "-l", "rbp"]
     first, second = ahpatron.json("run", rings, *options)["runs"]
@@ -84,7 +128,7 @@ def test_a_broken_bound_ends_with_exit_code_1(
 ) -> None:
     """The formula of Theorem 1 forgets the norm, and half of the loss."""
     broken = dataclasses.replace(certificates.THEOREMS[0], bound=lambda f, **_: f.loss / 2)
-    monkeypatch.setattr(certificates, "theorems_of", lambda learner: [broken])
+    monkeypatch.setattr(certificates, "theorems_of", lambda *_: [broken])
     words = ("run", rings, "-l", "perceptron", "--sigma", "0.1", "--certify")
     done = ahpatron(*words)
     assert (done.code, done.out) == (1, "")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import random
 import re
 import shlex
 from pathlib import Path
@@ -75,12 +76,106 @@ def test_every_faulty_line_is_listed(ahpatron: Ahpatron) -> None:
     assert document["next"] == []
 
 
-def test_imbalanced_data(ahpatron: Ahpatron) -> None:
+@pytest.mark.parametrize("piped", [False, True])
+def test_every_fault_of_a_table_is_counted(ahpatron: Ahpatron, piped: bool) -> None:
+    sound = "".join(f"{i},2020-01-0{i % 9 + 1},x{i % 3},{i % 2}\n" for i in range(60))
+    faulty = "x,2020-13-01,5,1\n1,2\n\ny,,x1,0\n7,2020-01-01,x2,1,9\n8,2020-01-01,2020-01-01,0\n"
+    ahpatron.write("sound.csv", "a,d,c,y\n" + sound)
+    text = "a,d,c,y\n" + sound + faulty + sound
+    ahpatron.write("bad.csv", text)
+    words = ["-" if piped else "bad.csv", "--label", "y", "--format", "json"]
+    done = ahpatron("inspect", *words, stdin=text.encode())
+    assert done.code == 65
+    found = json.loads(done.out)
+    assert (found["rows"], found["faults"], found["stopped"]) == (120, 7, False)
+    lines = [(one["line"], one["problem"].partition(" has ")[0]) for one in found["faulty_lines"]]
+    assert sorted(lines) == [
+        (62, "column 'a'"),
+        (62, "column 'c'"),
+        (62, "column 'd'"),
+        (63, "this row"),
+        (65, "column 'a'"),
+        (66, "this row"),
+        (67, "column 'c'"),
+    ]
+    plain = inspected(ahpatron, "sound.csv", "--label", "y")
+    for name in ("low", "high", "widest", "advised_scale"):
+        assert found[name] == plain[name]
+    printed = ahpatron("inspect", "bad.csv", "--label", "y").out
+    assert "\n7 faults\n" in printed
+    assert "\nbad.csv:65: column 'a'" in printed
+    assert "--category a" in " ".join(printed.split())
+
+
+def test_a_table_is_described_up_to_a_fault_that_ends_it(ahpatron: Ahpatron) -> None:
+    rows = "".join(f"{i},{i % 2}\n" for i in range(60_000))
+    ahpatron.write("cut.csv", "a,y\n" + rows + 'x,1\n"7,1\n')
+    done = ahpatron("inspect", "cut.csv", "--label", "y", "--format", "json")
+    found = json.loads(done.out)
+    assert (done.code, found["stopped"]) == (65, True)
+    assert "quote" in found["faulty_lines"][-1]["problem"]
+    assert found["rows"] > 0
+
+
+def test_a_column_that_cannot_be_used_is_a_fault(ahpatron: Ahpatron) -> None:
+    rows = "".join(f"name{i},{i},{i % 2}\n" for i in range(60))
+    ahpatron.write("names.csv", "name,a,y\n" + rows)
+    done = ahpatron("inspect", "names.csv", "--label", "y", "--format", "json")
+    found = json.loads(done.out)
+    assert (done.code, found["faults"], found["rows"], found["features"]) == (65, 1, 60, 1)
+    assert "--drop name" in found["faulty_lines"][0]["hint"]
+
+
+def test_the_metrics_of_a_rare_label_are_advised(ahpatron: Ahpatron) -> None:
     rare = "".join(f"{1 if i % 30 == 0 else -1} 1:{i % 7} 2:{i * i % 11}\n" for i in range(600))
     ahpatron.write("rare.svm", rare)
-    out = " ".join(ahpatron.succeed("inspect", "rare.svm").out.split())
-    assert "--metrics" in out
-    assert "--cost 1=29" in out
+    (advice,) = [one for one in inspected(ahpatron, "rare.svm")["advice"] if "label 1" in one]
+    assert "--metrics" in advice
+    assert "--cost" not in advice  # labels by chance: no weight helps
+
+
+@pytest.mark.parametrize("rare", [1, -1])
+def test_a_cost_is_advised_only_if_it_raises_f1(ahpatron: Ahpatron, rare: int) -> None:
+    draw = random.Random(0)
+    rows = []
+    for _ in range(2000):
+        is_rare = draw.random() < 0.06
+        shift = 1.3 * is_rare
+        label = rare if is_rare else -rare
+        rows.append(f"{label} 1:{draw.gauss(shift, 1):.3f} 2:{draw.gauss(shift, 1):.3f}\n")
+    ahpatron.write("rare.svm", "".join(rows))
+    document = inspected(ahpatron, "rare.svm")
+    (advice,) = [one for one in document["advice"] if f"label {rare}" in one]
+    options = [word.strip(",;") for word in advice.split() if word.startswith(("--", f"{rare}="))]
+    costs = options[-2:]
+    assert costs[0] == "--cost"
+    command = shlex.split(document["next"][0])[1:]
+    ways: list[list[str]] = [["--positive", str(rare)], ["--positive", str(rare), *costs]]
+    plain, weighed = (
+        ahpatron.json(*command, "--metrics", *way)["runs"][0]["metrics"]["f1"] for way in ways
+    )
+    assert weighed > plain
+
+
+def test_rows_without_a_label_are_counted_and_not_taken_for_a_class(ahpatron: Ahpatron) -> None:
+    rows = "".join(f"{(-1) ** i} 1:{i % 17} 2:{i % 5}\n" for i in range(300))
+    ahpatron.write("whole.svm", rows)
+    ahpatron.write("some.svm", "? 1:0 2:0\n1:1 2:1\n" + rows)
+    ahpatron.write(
+        "whole.csv", "a,b,y\n" + "".join(f"{i % 17},{i % 5},{i % 2}\n" for i in range(300))
+    )
+    ahpatron.write("some.csv", ahpatron.read("whole.csv") + "0,0,NA\n1,1,\n")
+    for some, words in (("some.svm", ()), ("some.csv", ("--label", "y"))):
+        found = inspected(ahpatron, some, *words)
+        whole = inspected(ahpatron, some.replace("some", "whole"), *words)
+        assert (found["rows"], found["unlabelled"]) == (302, 2)
+        for name in ("labels", "label_problem", "baseline", "contradictory", "tried_metron"):
+            assert found[name] == whole[name]
+    ahpatron.write("none.svm", "? 1:1\n? 1:2\n")
+    assert "no row has a label" in inspected(ahpatron, "none.svm")["label_problem"]
+    ahpatron.write("one.csv", "a,y\n1,1\n2,NA\n3,1\n")
+    problem = inspected(ahpatron, "one.csv", "--label", "y")["label_problem"]
+    assert "all rows with a label" in problem
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """How labels become -1 and +1, or classes, in files and in pipes."""
 
+import json
+
 import pytest
 
-from support.command import Ahpatron
+from support.command import Ahpatron, Outcome, wait_until_read
+from support.labels import EVERY, NUMBERS, TEXTS, drawn, table
 
 
 def data(*labels: object) -> str:
@@ -70,3 +73,143 @@ def test_sorted_labels_are_warned_about(ahpatron: Ahpatron, rows: int, warned: b
     assert "--shuffle" not in ahpatron.succeed("run", "d.svm", "--shuffle").err
     ahpatron.write("one.svm", data(*[1] * rows))
     assert "--shuffle" not in ahpatron.succeed("run", "one.svm", "--positive", 1).err
+
+
+WAYS = ["file", "shuffled file", "pipe", "table", "shuffled table", "table in a pipe"]
+KINDS_AND_WAYS = [(kind, way) for way in WAYS for kind in (EVERY if "table" in way else NUMBERS)]
+
+
+def run_way(ahpatron: Ahpatron, way: str, labels: tuple[str, ...], *options: object) -> Outcome:
+    """Run on 370 rows with these labels; the first 70 all have the last one."""
+    rows = drawn(labels[-1:], 70) + drawn(labels, 300)
+    text = "".join(f"{label} 1:{a} 2:{b}\n" for label, a, b in rows)
+    words = ["-l", "metron", *options, "--json"]
+    if "table" in way:
+        text = "y,a,b\n" + "".join(f"{label},{a},{b}\n" for label, a, b in rows)
+        words += ["--label", "y"]
+    plain = labels in (EVERY["-1/+1"], EVERY["0/1"])
+    if (way == "pipe" and not plain) or (way == "table in a pipe" and len(labels) > 2):
+        words += ["--labels", ",".join(labels)]
+    words += ["--shuffle"] if "shuffled" in way else []
+    path = "-" if "pipe" in way else ahpatron.write("t.csv" if "table" in way else "d.svm", text)
+    return ahpatron("run", path, *words, stdin=text.encode())
+
+
+@pytest.mark.parametrize(("kind", "way"), KINDS_AND_WAYS)
+def test_a_cost_is_that_of_its_label(ahpatron: Ahpatron, kind: str, way: str) -> None:
+    labels = EVERY[kind]
+    for label in labels:
+        done = run_way(ahpatron, way, labels, "--cost", f"{label}=5")
+        assert done.code == 0, done.err
+        (run,) = json.loads(done.out)["runs"]
+        assert run["costs"] == [5 if one == label else 1 for one in labels]
+        assert run["rounds"] == 370
+
+
+@pytest.mark.parametrize(("kind", "way"), KINDS_AND_WAYS)
+def test_a_cost_of_a_label_that_no_row_has_is_refused(
+    ahpatron: Ahpatron, kind: str, way: str
+) -> None:
+    strange = "0" if kind == "-1/+1" else "-1"
+    done = run_way(ahpatron, way, EVERY[kind], "--cost", f"{strange}=5")
+    assert done.out == ""
+    assert f"--cost names the label {strange}" in done.err
+    assert done.code == 2 or (way == "pipe" and done.code == 65)  # if the rows came late
+
+
+def test_a_cost_decides_what_the_first_rows_of_a_pipe_leave_open(ahpatron: Ahpatron) -> None:
+    """Label 1 may be of the pair -1/+1 or 0/1; the cost is applied from the first row on."""
+    for cost, code in (("0=5", 0), ("-1=5", 65)):
+        with ahpatron.start("run", "-", "--cost", cost, "--json") as process:
+            assert process.stdin
+            process.stdin.write(data(1, 1))
+            process.stdin.flush()
+            wait_until_read(process)
+            out, err = process.communicate(data(0, 1, 0), timeout=60)
+        assert process.returncode == code
+        if code == 0:
+            assert json.loads(out)["runs"][0]["costs"] == [5, 1]
+            assert json.loads(out)["data"]["labels"] == [0, 1]
+        else:
+            assert "unexpected label: 0" in err
+            assert "--cost names the label -1" in err
+
+
+@pytest.mark.parametrize("way", ["", "--shuffle"])
+def test_a_cost_beside_positive(ahpatron: Ahpatron, way: str) -> None:
+    """The other label has a name only if it is the only one."""
+    ahpatron.write("two.svm", data(*[1, 2] * 9))
+    ahpatron.write("three.svm", data(*[1, 2, 3] * 9))
+    words = ("--positive", "2", *way.split(), "--cost")
+    assert ahpatron.run("two.svm", *words, "1=5")["costs"] == [5, 1]
+    assert ahpatron.run("three.svm", *words, "2=5")["costs"] == [1, 5]
+    assert "label 1" in ahpatron.refusal(2, "run", "three.svm", *words, "1=5")
+
+
+def test_classes_of_a_table_in_a_pipe_must_be_named(ahpatron: Ahpatron) -> None:
+    text = table(EVERY["text classes"])
+    ahpatron.write("t.csv", text)
+    words = ("--label", "y", "--id", "name", "-l", "metron")
+    said = ahpatron.refusal(65, "run", "-", *words, stdin=text.encode())
+    assert "3 classes in the first rows" in said
+    assert "--labels setosa,versicolor,virginica" in said
+    named = ("--labels", "virginica,setosa,versicolor", "--save", "m.npz")
+    piped = ahpatron.json("run", "-", *words, *named, stdin=text.encode())
+    whole = ahpatron.json("run", "t.csv", *words)
+    assert piped["runs"][0]["confusion"] == whole["runs"][0]["confusion"]
+    said = ahpatron.succeed("predict", "m.npz", "t.csv", "--format", "jsonl").out
+    assert {json.loads(line)["prediction"] for line in said.splitlines()} == {
+        *TEXTS["text classes"]
+    }
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_class_that_comes_late_in_a_pipe_must_be_named(ahpatron: Ahpatron, named: bool) -> None:
+    """The schema is made of the first 50 rows, which have two classes."""
+    words = ["run", "-", "--label", "y", "-l", "metron", "--warm-up", 50, "--out", "r.json"]
+    words += ["--labels", "a,b,c"] if named else []
+    with ahpatron.start(*words, "--predictions", "-") as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write("y,x\n" + "".join(f"{'ab'[i % 2]},{i % 2}\n" for i in range(60)))
+        process.stdin.flush()
+        for _ in range(61):
+            process.stdout.readline()
+        _, err = process.communicate("".join(f"c,{i % 3}\n" for i in range(30)), timeout=60)
+    assert process.returncode == (0 if named else 65)
+    if named:
+        (run,) = json.loads(ahpatron.read("r.json"))["runs"]
+        assert [sum(row) for row in run["confusion"]] == [30, 30, 30]
+    else:
+        assert "'c' is unknown" in err
+        assert "--labels" in err
+
+
+@pytest.mark.parametrize("kind", ["-1/+1", "0/1"])
+def test_the_rare_label_of_a_table_may_come_late_in_a_pipe(ahpatron: Ahpatron, kind: str) -> None:
+    """As in LIBSVM text: the first 50 rows, of which the schema is made, have the other label."""
+    frequent, rare = EVERY[kind]
+    words = ("run", "-", "--label", "y", "--warm-up", 50, "--out", "r.json", "--save", "m.npz")
+    with ahpatron.start(*words, "--cost", f"{rare}=5", "--predictions", "-") as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write("y,x\n" + "".join(f"{frequent},{i % 2}\n" for i in range(60)))
+        process.stdin.flush()
+        for _ in range(61):
+            process.stdout.readline()
+        out, err = process.communicate(f"{rare},7\n" * 20, timeout=60)
+    assert process.returncode == 0, err
+    assert out.splitlines()[-1].split(",")[-2] == rare
+    document = json.loads(ahpatron.read("r.json"))
+    assert document["data"]["labels"] == [int(frequent), int(rare)]
+    assert document["runs"][0]["costs"] == [1, 5]
+
+
+@pytest.mark.parametrize("path", ["t.csv", "-"])
+def test_labels_names_all_labels_of_a_table(ahpatron: Ahpatron, path: str) -> None:
+    text = table(EVERY["text classes"]).encode()
+    ahpatron.write("t.csv", text)
+    words = ("run", path, "--label", "y", "--id", "name", "--labels")
+    assert "unexpected label" in ahpatron.refusal(65, *words, "setosa,virginica", stdin=text)
+    for wrong in ("setosa", "setosa,setosa", "setosa,,virginica"):
+        assert "--labels" in ahpatron.refusal(2, *words, wrong, stdin=text)

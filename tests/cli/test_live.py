@@ -182,8 +182,8 @@ def test_a_signal_ends_a_file(ahpatron: Ahpatron, rings: Path) -> None:
 
 
 def test_signals_that_end_nothing(ahpatron: Ahpatron, rings: Path) -> None:
-    """A SIGHUP that is ignored, as under nohup, and SIGUSR1, which asks for the figures."""
-    words = ("run", "-", "--sigma", 0.1, "--predictions", "-")
+    """A SIGHUP that is ignored, as under nohup, and SIGUSR1, which is answered also with -q."""
+    words = ("run", "-", "--sigma", 0.1, "--predictions", "-", "--quiet")
     ignored = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
     with live(ahpatron, *words, **ignored) as run:
         run.ask("".join(lines_of(rings)[:30]), 31)

@@ -1,6 +1,8 @@
 """metron from the command line: no kernel, no σ, models with relevances."""
 
 import json
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -73,3 +75,69 @@ def test_several_classes(ahpatron: Ahpatron, multiclass: str) -> None:
     words = ("three.svm", *METRON, "-p", f"multiclass={multiclass}", "--save", "m.npz")
     assert ahpatron.run(*words)["mistake_rate"] < 0.25
     assert len(ahpatron.json("inspect", "m.npz")["relevance"]) == 2
+
+
+def test_stored_zeros_change_nothing(ahpatron: Ahpatron) -> None:
+    ahpatron.write("z.svm", "1 3:1 9:0\n-1 3:-1\n" * 40)
+    ahpatron.write("plain.svm", "1 3:1\n-1 3:-1\n" * 40)
+    for layout in ("sparse", "dense"):
+        run = ahpatron.run("z.svm", *METRON, "--layout", layout)
+        assert run == ahpatron.run("plain.svm", *METRON, "--layout", layout)
+        assert run["mistakes"] <= 2
+
+
+def latitudes() -> Iterator[str]:
+    """Places within a few metres, and categories that say nothing."""
+    rng = np.random.default_rng(1)
+    yield "latitude,street,colour,label"
+    for where, street, colour in zip(
+        48.8566 + 2e-5 * rng.normal(size=400),
+        rng.integers(20, size=400),
+        rng.integers(20, size=400),
+        strict=True,
+    ):
+        label = "north" if where > 48.8566 else "south"
+        yield f"{where:.9f},street {street},colour {colour},{label}"
+
+
+def quarter_of_an_hour() -> Iterator[str]:
+    """Times within 15 minutes of one day, and a category that turns the label."""
+    rng = np.random.default_rng(2)
+    yield "time,machine,label"
+    for second, machine in zip(
+        rng.integers(900, size=400), rng.integers(30, size=400), strict=True
+    ):
+        time = datetime(2024, 5, 1, 12) + timedelta(seconds=int(second))
+        label = "late" if (second > 450) != (machine == 7) else "early"
+        yield f"{time.isoformat()},machine {machine},{label}"
+
+
+@pytest.mark.parametrize("make", [latitudes, quarter_of_an_hour])
+def test_a_column_with_an_offset_is_the_same_in_both_layouts(
+    ahpatron: Ahpatron, make: Callable[[], Iterator[str]]
+) -> None:
+    ahpatron.write("table.csv", "\n".join(make()) + "\n")
+    words = ("table.csv", "--label", "label", "-l", "metron", "-B", 100)
+    sparse = ahpatron.run(*words, "--layout", "sparse")
+    dense = ahpatron.run(*words, "--layout", "dense")
+    assert sparse["mistakes"] == dense["mistakes"]
+    assert sparse["mistake_rate"] < 0.2
+
+
+def test_p_values_need_no_scaling(ahpatron: Ahpatron) -> None:
+    values = np.random.default_rng(3).random(300)
+    values[0] = 1e-200
+    ahpatron.write("p.svm", to_text(values[:, None], np.where(values < 0.05, 1, -1)))
+    for layout in ("sparse", "dense"):
+        assert ahpatron.run("p.svm", *METRON, "--layout", layout)["mistake_rate"] < 0.1
+
+
+def test_a_row_that_overflows_is_named_without_a_hint_about_sigma(ahpatron: Ahpatron) -> None:
+    ahpatron.write("data.svm", "1 1:1\n-1 1:2\n1 1:1e200\n")
+    told = ahpatron.refusal(65, "run", "data.svm", *METRON)
+    assert "data.svm:3" in told
+    assert "--scale standard" in told
+    assert "--sigma" not in told
+    assert "width" not in told
+    assert "--sigma" in ahpatron.refusal(65, "run", "data.svm", "-l", "arow")
+    assert ahpatron.run("data.svm", *METRON, "--scale", "standard")["rounds"] == 3

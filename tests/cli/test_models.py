@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import random
 import re
 import time
 from datetime import datetime
@@ -13,6 +14,7 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY
 from support.command import Ahpatron
+from support.labels import EVERY, table
 
 ROUNDING = {"rel": 1e-7, "abs": 1e-9}
 
@@ -265,3 +267,58 @@ def test_a_model_as_json(ahpatron: Ahpatron, rings: Path) -> None:
     written = datetime.fromisoformat(document["written"])
     assert abs(written.timestamp() - (ahpatron.folder / "m.npz").stat().st_mtime) <= 60
     assert document["written"] in ahpatron("inspect", "m.npz").out
+
+
+@pytest.mark.parametrize("learner", ["arow", "metron"])
+def test_a_saved_model_says_which_rows_it_knows(ahpatron: Ahpatron, learner: str) -> None:
+    """After a reset, those after it: a warning even with --quiet, and a line of `inspect`."""
+    rng = random.Random(4)
+    rows = [(rng.gauss(0, 1), rng.gauss(0, 1)) for _ in range(1500)]
+    turned = 1000
+    lines = [
+        f"{1 if (a + b > 0) != (t >= turned) else -1} 1:{a:.4f} 2:{b:.4f}\n"
+        for t, (a, b) in enumerate(rows)
+    ]
+    ahpatron.write("a.svm", "".join(lines))
+    ahpatron.write("steady.svm", "".join(lines[:turned]))
+    done = ahpatron.succeed("run", "a.svm", "-l", learner, "--save", "m.npz", "--quiet")
+    shown = ahpatron.json("inspect", "m.npz")
+    reset = shown["last_reset"]
+    assert turned < reset < 1500
+    assert shown["rounds_since_reset"] == 1500 - reset
+    assert f"knows only the last {1500 - reset} of 1,500 rows" in done.err
+    assert f"reset in round {reset:,}" in done.err
+    assert f"last reset            {reset:,}" in ahpatron.succeed("inspect", "m.npz").out
+    unsaved = ahpatron.succeed("run", "a.svm", "-l", learner, "--quiet")
+    assert "knows only" not in unsaved.err
+    steady = ahpatron.succeed("run", "steady.svm", "-l", learner, "--save", "m.npz", "--quiet")
+    assert steady.err == ""
+    assert ahpatron.json("inspect", "m.npz")["last_reset"] is None
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_labels_of_every_kind_go_on(ahpatron: Ahpatron, kind: str) -> None:
+    """The second part has rows of all labels but one, and rows without a label."""
+    labels = EVERY[kind]
+    whole = table(labels, 600).splitlines(keepends=True)
+    first, second = (
+        whole[:385],
+        [line for line in whole[385:] if line[:-1].split(",")[3] != labels[0]],
+    )
+    ahpatron.write("a.csv", "".join(first))
+    ahpatron.write("b.csv", whole[0] + "row x,0.5,0.5,?\n" + "".join(second))
+    ahpatron.write("whole.csv", "".join(first + second))
+    options = ("--label", "y", "--id", "name", "-l", "ahpatron", "-B", 40)
+    words = ("--positive", labels[-1]) if len(labels) == 2 else ()  # not the rarer of a part
+    ahpatron.succeed("run", "a.csv", *options, *words, "--save", "m.npz")
+    more = ("--resume", "m.npz", "--save", "m.npz", "--predictions", "p.csv")
+    resumed = ahpatron.json("run", "b.csv", *more)
+    expected = ahpatron.json("run", "whole.csv", *options, *words, "--predictions", "w.csv")
+    assert (resumed["runs"][0]["unlabelled"], expected["runs"][0]["unlabelled"]) == (1, 0)
+    for name in ("rounds", "mistakes", "updates", "support_size"):
+        assert resumed["runs"][0][name] == expected["runs"][0][name]
+    found = [(row["label"], row["prediction"]) for row in ahpatron.table("p.csv")[1:]]
+    assert found == [(row["label"], row["prediction"]) for row in ahpatron.table("w.csv")[384:]]
+    assert {label for label, _ in found} == {*labels[1:]}
+    schema = ahpatron.json("inspect", "m.npz")["data"]["schema"]
+    assert {*schema["labels"]} == {*labels}

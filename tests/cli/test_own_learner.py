@@ -1,10 +1,13 @@
 """`-l path/to/file.py:ClassName`: a learner of the user's own, its models and its faults."""
 
+import hashlib
 import json
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
+from ahpatron_cli.core import ALGORITHM
 from support.command import DEADLY, REPOSITORY, Ahpatron
 
 OWN = (REPOSITORY / "docs" / "examples" / "own_learner.py").read_text()
@@ -47,6 +50,48 @@ def test_a_sweep_with_two_processes_and_a_configuration(own: Ahpatron, rings: Pa
     assert done.out.startswith("16 trials: 8 done, 8 left\n")
 
 
+CHANGED = OWN.replace("self.aggressiveness", "0.1 * self.aggressiveness")
+
+
+def test_a_learner_that_was_changed_between_two_sweeps_is_two_learners(
+    own: Ahpatron, rings: Path
+) -> None:
+    """Name and parameters are the same, and the second sweep has fewer permutations."""
+    words = (rings, "-l", LEARNER, "-l", "rbp", "-B", 20, "--limit", 300)
+    own.succeed("sweep", *words, "--repeats", 4, "--out", "r.jsonl")
+    assert OWN != CHANGED
+    own.write("mine/own.py", CHANGED)
+    again = own.succeed("sweep", *words, "--repeats", 3, "--out", "r.jsonl", "--format", "json")
+    assert "4 trials of another version of smallest-goes" in again.err
+    done = own.succeed("report", "r.jsonl", "--format", "json")
+    assert "smallest-goes was run in several versions" in done.err
+    reported = json.loads(done.out)["datasets"][0]["settings"]
+    digests = [hashlib.sha256(text.encode()).hexdigest() for text in (OWN, CHANGED)]
+    mine = {one["source"]: one for one in reported if one["learner"] == "smallest-goes"}
+    assert set(mine) == {f"sha256:{digest}" for digest in digests}
+    runs = [trial["run"] for trial in own.trials() if trial["source"] == f"sha256:{digests[1]}"]
+    swept = json.loads(again.out)["datasets"][0]["settings"]
+    (now,) = [one for one in swept if one["learner"] == "smallest-goes"]
+    mean = fmean(run["mistake_rate"] for run in runs)
+    assert mine[now["source"]]["mistake_rate_mean"] == now["mistake_rate_mean"]
+    assert now["mistake_rate_mean"] == pytest.approx(mean)
+    table = own.succeed("report", "r.jsonl").out
+    assert all(f"smallest-goes (source {digest[:6]})" in table for digest in digests)
+    assert "smallest-goes: results of 2 versions are shown apart." in table
+
+
+def test_each_trial_has_its_source_algorithm_and_header(own: Ahpatron, rings: Path) -> None:
+    words = (rings, "-l", LEARNER, "-l", "rbp", "-B", 20, "--limit", 100)
+    own.succeed("sweep", *words, "--out", "r.jsonl")
+    own.succeed("sweep", *words, "--repeats", 2, "--out", "r.jsonl")
+    digest = hashlib.sha256(OWN.encode()).hexdigest()
+    found = {(trial["source"], trial["algorithm"], trial["header"]) for trial in own.trials()}
+    sources = (f"sha256:{digest}", None)
+    assert found == {(source, ALGORITHM, header) for source in sources for header in (1, 2)}
+    headers = [line for line in map(json.loads, own.read("r.jsonl").splitlines()) if "kind" in line]
+    assert [header["number"] for header in headers] == [1, 2]
+
+
 @pytest.mark.parametrize("number", ["numpy.int64(3)", "3.0"])
 def test_counts_of_any_kind_of_number_can_be_read_back(
     own: Ahpatron, rings: Path, number: str
@@ -82,10 +127,14 @@ FAULTS = {
     ),
     "raise KeyError('at the end')": OWN + "\nraise KeyError('at the end')\n",
     "def (:": OWN + "\ndef (:\n",
+    "raise SystemExit(0)": OWN + "\nraise SystemExit(0)\n",
+    "        raise SystemExit(f.size)": OWN.replace(
+        "        if f.size", "        raise SystemExit(f.size)\n        if f.size"
+    ),
 }
 
 
-@pytest.mark.parametrize("line", FAULTS, ids=["update", "import", "syntax"])
+@pytest.mark.parametrize("line", FAULTS, ids=["update", "import", "syntax", "exit", "late exit"])
 def test_a_learner_that_raises_is_no_bug_of_ours(own: Ahpatron, rings: Path, line: str) -> None:
     path = own.write("mine/own.py", FAULTS[line])
     place = f"{path}:{1 + FAULTS[line].splitlines().index(line)}"
@@ -182,6 +231,26 @@ def test_a_saved_learner_continues(own: Ahpatron, rings: Path, content: str) -> 
     assert own.run(*checkpoint) == own.run(*checkpoint)
     own.write("mine/own.py", content + "# another\n")
     own.refusal(2, "run", *checkpoint)
+
+
+def test_a_parameter_without_a_default_is_saved_with_a_model(own: Ahpatron, rings: Path) -> None:
+    required = OWN.replace("default=1.0, over=0)", "over=0)")
+    assert required != OWN
+    own.write("mine/own.py", required)
+    learner = ("-l", LEARNER)
+    own.succeed("run", rings, *learner, "-p", "aggressiveness=0.5", "--save", "m.npz")
+    assert len(own.succeed("predict", "m.npz", rings, *learner).out.splitlines()) == 2001
+    assert own.json("inspect", "m.npz", *learner)["params"]["aggressiveness"] == 0.5
+    own.succeed("run", rings, "--resume", "m.npz", *learner)
+
+
+@pytest.mark.parametrize("name", ["round", "rng", "weight"])
+def test_a_parameter_that_the_engine_would_overwrite_is_refused(
+    own: Ahpatron, rings: Path, name: str
+) -> None:
+    own.write("mine/own.py", OWN.replace("aggressiveness: float", f"{name}: float"))
+    said = own.refusal(1, "run", rings, "-l", LEARNER)
+    assert f"must not have a parameter or attribute `{name}`" in said
 
 
 OTHER = OWN.replace("SmallestGoes", "Other").replace('"smallest-goes"', '"other"')

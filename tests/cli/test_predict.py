@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from support.command import Ahpatron, rows_of
+from support.labels import EVERY, NUMBERS, drawn, libsvm, table
 
 ROWS = "".join(
     f"{2 if (i * 7) % 11 > 4 else 1} 1:{(i * 7) % 11} 2:{i % 5 - 2}\n" for i in range(400)
@@ -105,7 +106,7 @@ def test_probabilities(ahpatron: Ahpatron, classes: int, format: str) -> None:
     names = ["n o", "yes", "zero"][:classes]
     rows = [(names[i % classes], i % classes + i * i % 7 / 9) for i in range(300)]
     ahpatron.write("t.csv", "y,x\n" + "".join(f"{y},{x}\n" for y, x in rows))
-    options = ("--label", "y", "--sigma", 0.3, "--save", "m.npz")
+    options = ("--label", "y", "-l", "ahpatron", "--sigma", 0.3, "--save", "m.npz")
     ahpatron.succeed("run", "t.csv", *options, *(["--positive", "yes"] if classes == 2 else []))
     out = ahpatron.succeed("predict", "m.npz", "t.csv", "--probability", "--format", format).out
     found = read(out)
@@ -116,3 +117,28 @@ def test_probabilities(ahpatron: Ahpatron, classes: int, format: str) -> None:
     assert np.mean([row["prediction"] == y for row, (y, _) in zip(found, rows, strict=True)]) > 0.7
     if classes == 3 and format == "csv":
         assert list(found[0])[:5] == ["line", "prediction", *(f"score_{name}" for name in names)]
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_predictions_are_labels_of_the_training_data(
+    ahpatron: Ahpatron, kind: str, format: str
+) -> None:
+    rows = drawn(EVERY[kind])
+    ahpatron.write("t.csv", table(EVERY[kind]))
+    ahpatron.succeed("run", "t.csv", "--label", "y", "--id", "name", "--save", "m.npz")
+    done = ahpatron.succeed("predict", "m.npz", "t.csv", "--format", format)
+    found = [(row["name"], str(row["prediction"])) for row in read(done.out)]
+    assert [name for name, _ in found] == [f"row {number}" for number in range(len(rows))]
+    assert {label for _, label in found} == {*EVERY[kind]}
+    wrong = sum(label != row[0] for (_, label), row in zip(found, rows, strict=True))
+    assert f"{wrong} mistakes in {len(rows)} rows" in done.err
+    assert wrong < 0.3 * len(rows)
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_libsvm_text_has_its_labels_back(ahpatron: Ahpatron, kind: str) -> None:
+    ahpatron.write("d.svm", libsvm(NUMBERS[kind]))
+    ahpatron.succeed("run", "d.svm", "--save", "m.npz")
+    found = read(ahpatron.succeed("predict", "m.npz", "d.svm").out)
+    assert {row["prediction"] for row in found} == {*NUMBERS[kind]}

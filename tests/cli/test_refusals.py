@@ -59,6 +59,9 @@ def furnished(tmp_path_factory: pytest.TempPathFactory, rings: Path, sparse_text
     return ahpatron
 
 
+LONG = "x" * 300
+"""A name that no file can have."""
+
 OPTIONS = {
     "--budget": "0 1 401 -4 4_0 many 4.5 auto " + "1" * 400,
     "--epsilon": "0 1 nan 0.99999999999999999",
@@ -119,7 +122,7 @@ RUN = [
     ("--sigma", "--resume m.npz --sigma auto"),
     ("--cost", "--resume m.npz --cost 1=2"),
     ("--learner", "--resume m.npz -l ahpatron"),
-    ("--theorem", "--resume m.npz --theorem 5"),
+    ("--theorem", "--resume m.npz --theorem 6"),
     ("--certify", "--resume m.npz --certify"),
     (".npz", "--save x"),
     (".npz", "--checkpoint x.txt"),
@@ -200,6 +203,23 @@ OTHERS = [
     *((73, "no/f.csv", f"run data.svm {to} no/f.csv") for to in ("--out", "--curve")),
     (73, "no/m.npz", "run data.svm --save no/m.npz"),
     (66, "none.svm", "run none.svm"),
+    (2, "-p horizon=N -p cycle=N", "run - -l pomdr -l skegd"),
+    *(
+        (code, "name too long", words.replace("LONG", LONG))
+        for code, words in (
+            (66, "run LONG.svm"),
+            (66, "run LONG.svm --certify"),
+            (66, "inspect LONG.svm"),
+            (66, "predict m.npz LONG.svm"),
+            (66, "predict LONG.npz data.svm"),
+            (66, "run data.svm --resume LONG.npz"),
+            (73, "run data.svm --checkpoint LONG.npz"),
+            (73, "run data.svm --out LONG.csv"),
+            (73, "report r.jsonl --merge LONG.jsonl"),
+            (73, "sweep data.svm --out LONG.jsonl"),
+        )
+    ),
+    (2, "unknown command", LONG),
     (66, "curl -sSL https://example.org/a9a", "run https://example.org/a9a"),
     (66, "none.npz", "run data.svm --resume none.npz"),
     (66, "did you mean m.npz?", "run data.svm --resume mm.npz"),

@@ -18,6 +18,7 @@ from ahpatron_cli.data.libsvm import reader
 from ahpatron_cli.output import pictures
 from ahpatron_cli.records import Curve
 from support.command import Ahpatron
+from support.labels import NUMBERS, libsvm, table
 
 DETERMINISTIC = [
     *("learner", "params", "seed", "repeat", "rounds", "mistakes", "mistake_rate"),
@@ -45,7 +46,8 @@ def test_json_follows_the_contract(ahpatron: Ahpatron, rings: Path) -> None:
     assert (done.code, done.err) == (0, "")
     document = json.loads(done.out)
     assert list(document) == ["schema", "version", "data", "runs", "summary", "load_seconds"]
-    assert list(document["data"]) == ["path", "rounds", "features", "labels", "sha256"]
+    data = ["path", "rounds", "features", "labels", "sha256", "label_names"]
+    assert list(document["data"]) == data
     others = ["seconds", *CLASS_COUNTS, "unlabelled", "ended_by", "this_file", "restarts"]
     assert list(document["runs"][0]) == [*DETERMINISTIC, *others]
     assert list(document["summary"][0]) == SUMMARY
@@ -273,7 +275,8 @@ def test_stream_memory_sweep_and_estimator_agree(ahpatron: Ahpatron, name: str, 
     assert runs({"runs": [trial["run"] for trial in ahpatron.trials()]}) == records[:1]
     if scale == "none":
         X, y = load_svmlight_file(str(path), zero_based=True)  # columns numbered as in the file
-        model = OnlineKernelClassifier(budget=40, epsilon=0.7, sigma=2.0, random_state=0).fit(X, y)
+        own = {"budget": 40, "epsilon": 0.7, "sigma": 2.0, "random_state": 0}
+        model = OnlineKernelClassifier("ahpatron", **own).fit(X, y)
         scores = [row.split(",")[6] for row in predictions[0][1:]]
         assert [repr(score) for score in model.online_scores_.tolist()] == scores
 
@@ -297,3 +300,19 @@ def test_a_file_that_changes_before_its_pass_is_refused(
     err = ahpatron.refusal(65, "run", path, "-l", "pomdr")
     assert "the file changed" in err
     assert len(scans) == 1  # for labels and rounds together
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_names_of_labels_do_not_change_the_counts(ahpatron: Ahpatron, kind: str) -> None:
+    """As LIBSVM text, in a table and in a pipe; the rows differ in their labels only."""
+    labels = NUMBERS[kind]
+    names = ",".join(labels)
+    ahpatron.write("d.svm", libsvm(labels))
+    ahpatron.write("t.csv", table(labels))
+    ahpatron.write("plain.svm", libsvm(tuple(map(str, range(len(labels))))))
+    expected = ahpatron.run("plain.svm", "-l", "metron")["mistakes"]
+    of_table = ("--label", "y", "--id", "name")
+    for path, words in (("d.svm", ()), ("t.csv", of_table), ("-", of_table)):
+        text = ahpatron.read("t.csv").encode()
+        found = ahpatron.json("run", path, "-l", "metron", "--labels", names, *words, stdin=text)
+        assert found["runs"][0]["mistakes"] == expected

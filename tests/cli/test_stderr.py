@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pexpect
@@ -12,6 +13,7 @@ import pytest
 
 from ahpatron_cli.cli.stderr import Stderr, render_error
 from ahpatron_cli.errors import ExitCode, Place, UserError
+from support.command import Ahpatron
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 
@@ -86,7 +88,7 @@ def test_everything_from_outside_is_literal() -> None:
     ("quiet", "verbose", "wanted"),
     [
         (False, 0, "note: a note\nwarning: a warning\nerror: it broke\n"),
-        (True, 2, "error: it broke\n"),
+        (True, 2, "warning: a warning\nerror: it broke\n"),
         (False, 1, rf"note: a note\nwarning: {TIME} a warning\na detail\nerror: it broke\n"),
     ],
 )
@@ -133,3 +135,20 @@ def test_the_progress_line() -> None:
     narrow = on_a_terminal("unknown", 40)
     assert "\r\x1b[K1,000 rounds  12.50 % mistakes  0:" in narrow
     assert "%  1," not in narrow
+
+
+def test_quiet_hides_notes_and_no_learner_that_is_left_out(ahpatron: Ahpatron) -> None:
+    """On a pipe T is unknown, which pomdr requires; labels 0 and 1 are worth a note only."""
+    words = ("run", "-", "-l", "pomdr", "-l", "ahpatron")
+    rows = b"0 1:1\n1 1:2\n" * 20
+    assert "note: label 0 counts as -1" in ahpatron.succeed(*words, stdin=rows).err
+    quiet = ahpatron.succeed(*words, "-q", stdin=rows)
+    assert re.fullmatch("warning: .*left out: pomdr\n", quiet.err)
+
+
+def test_quiet_hides_no_rise_of_the_mistake_rate(ahpatron: Ahpatron, rings: Path) -> None:
+    lines = rings.read_text().splitlines(keepends=True)[:600]
+    flipped = ["1" + line[2:] if line.startswith("-1") else "-1" + line[1:] for line in lines]
+    ahpatron.write("d.svm", "".join([*lines, *flipped]))
+    quiet = ahpatron.succeed("run", "d.svm", "--sigma", 0.1, "--window", 50, "-q")
+    assert re.search("^warning: .*ahpatron: the mistake rate rose", quiet.err, re.MULTILINE)

@@ -5,14 +5,17 @@ import os
 import shlex
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
+import typer.main
 from msgspec.structs import replace
 
 import ahpatron_cli
+from ahpatron_cli.cli.app import app
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.sweep.results_file import encode_trial, read_results
 from support.command import SMALL, Ahpatron, rows_of
@@ -112,6 +115,28 @@ def test_what_is_not_run(ahpatron: Ahpatron, rings: Path) -> None:
     assert len(ahpatron.trials()) == 1
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_results_are_written_to_a_regular_file_only(
+    ahpatron: Ahpatron, rings: Path, kind: str
+) -> None:
+    """Said before the data are read: a pipe would never answer."""
+    path = ahpatron.folder / "r.jsonl"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/null")
+    else:
+        path.mkdir()
+    for more in ((), ("--dry-run",)):
+        told = ahpatron.refusal(73, "sweep", "no such data", "--out", path, *more)
+        assert "must be a regular file" in told
+
+
+def test_a_device_is_no_name_for_results(ahpatron: Ahpatron, rings: Path) -> None:
+    for name in ("/dev/null", "/dev/stdout"):
+        assert "--out results.jsonl" in ahpatron.refusal(2, "sweep", rings, "--out", name)
+
+
 def test_a_failed_trial_is_kept_and_run_again(ahpatron: Ahpatron, rings: Path) -> None:
     limits = ("-l", "ahpatron", "-l", "projectron", "-g", "max_support=3,2000", "--repeats", "2")
     for attempt in (1, 2):
@@ -136,7 +161,7 @@ def test_a_torn_or_damaged_line_is_run_again(ahpatron: Ahpatron, rings: Path, fa
         os.truncate(results, results.stat().st_size - 10)
     else:
         results.write_text(results.read_text().replace('"mistakes": ', '"mistakes": 1', 1))
-    assert fault in ahpatron("report", "r.jsonl").err
+    assert fault in ahpatron("report", "r.jsonl", "-q").err
     done = ahpatron.sweep(*words)
     assert done.code == 0
     assert fault in done.err
@@ -208,6 +233,52 @@ def test_the_best_command_runs_the_first_permutation(
     assert best_command(measured)[-1] == "--metrics"
 
 
+TABLE = "id,city,age,code,y\n" + "".join(
+    f"r{number},{'Bonn' if number % 3 else ''},{number % 11},{number % 4},{'ab'[number % 5 == 0]}\n"
+    for number in range(60)
+)
+DATA_OPTIONS: dict[str, tuple[str, ...]] = {
+    "limit": ("--limit", "50"),
+    "scale": ("--scale", "minmax"),
+    "positive": ("--positive", "a"),
+    "cost": ("--cost", "b=3"),
+    "label": ("--label", "y"),
+    "id": ("--id", "id"),
+    "drop": ("--drop", "city"),
+    "category": ("--category", "code"),
+    "missing": ("--missing", "zero"),
+    "max_features": ("--max-features", "20"),
+    "layout": ("--layout", "sparse"),
+    "seed": ("--seed", "7"),
+    "shuffle": ("--shuffle",),
+}
+"""A value for each option on data that `sweep` and `run` share."""
+
+
+def test_the_recommended_command_has_every_option_on_the_data(ahpatron: Ahpatron) -> None:
+    """Made from the list of options, so that a new one cannot be forgotten."""
+    declared = {
+        command.name: {
+            param.name
+            for param in command.params
+            if getattr(param, "rich_help_panel", None) == "Data"
+        }
+        for command in typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+    }
+    assert declared["sweep"] & declared["run"] - {"repeats"} == set(DATA_OPTIONS)
+    ahpatron.write("t.csv", TABLE)
+    given = [word for words in DATA_OPTIONS.values() for word in words]
+    done = ahpatron.sweep("t.csv", "-l", "arow", "-g", "budget=5,10", "--sigma", "2", *given)
+    assert done.code == 0, done.err
+    for printed in (done.out, ahpatron.succeed("report", "r.jsonl").out):
+        command = best_command(printed)
+        for words in DATA_OPTIONS.values():
+            assert set(words) <= set(command)
+        run = ahpatron.run(*command[1:])
+        (best,) = ahpatron.json("report", "r.jsonl")["datasets"][0]["best"]
+        assert run["mistake_rate"] == best["mistake_rate_mean"]
+
+
 def test_settings_are_compared_by_any_metric(ahpatron: Ahpatron) -> None:
     ahpatron.write("three.svm", "1 1:1\n2 1:2\n3 1:3\n1 1:2.5\n" * 40)
     wanted = {
@@ -261,6 +332,71 @@ def test_parts_of_results(ahpatron: Ahpatron, results: Path) -> None:
     assert all(value is None or isinstance(value, str | int | float) for value in values)
     with pytest.raises(UserError):
         ahpatron_cli.read_results(str(ahpatron.folder / "t.json"))
+
+
+def without(path: Path, *lost: Callable[[dict[str, Any]], bool]) -> Path:
+    """The results file without the trials of which one of these is true."""
+    kept = path.with_name("less.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    gone = [any(one(json.loads(line).get("run", {})) for one in lost) for line in lines]
+    kept.write_bytes(b"".join(line for line, away in zip(lines, gone, strict=True) if not away))
+    return kept
+
+
+@pytest.fixture
+def ten(ahpatron: Ahpatron, rings: Path) -> Path:
+    """Two settings of one learner, one of another, ten permutations; budget 40 is the best."""
+    learners = ("-l", "ahpatron", "-l", "rbp", "-g", "ahpatron.budget=20,40", "-p", "rbp.budget=20")
+    limited = ("--limit", "200", "--sigma", "0.25", "--repeats", "10")
+    assert ahpatron.sweep(rings, *learners, *limited).code == 0
+    return ahpatron.folder / "r.jsonl"
+
+
+def is_best(run: dict[str, Any]) -> bool:
+    return bool(run) and (run["learner"], run["params"]["budget"]) == ("ahpatron", 40)
+
+
+def test_a_lost_trial_of_the_best_setting_is_marked_in_every_format(
+    ahpatron: Ahpatron, ten: Path
+) -> None:
+    """It stays the best, on the permutations that all settings have."""
+    less = without(ten, lambda run: is_best(run) and run["repeat"] == 3)
+    whole, part = (ahpatron.json("report", path)["datasets"][0] for path in (ten, less))
+    for document in (whole, part):
+        (best,) = [one for one in document["best"] if one["best_of_data"]]
+        assert (best["learner"], best["params"]["budget"]) == ("ahpatron", 40)
+    assert [one["missing_permutations"] for one in whole["settings"]] == [0, 0, 0]
+    assert [one["missing_permutations"] for one in part["settings"]] == [0, 1, 0]
+    assert [one["finished_permutations"] for one in part["best"]] == [9, 10]
+    assert [one["repeats"] for one in part["best"]] == [9, 9]
+    for format, mark in {"table": "†", "markdown": "†", "latex": r"$\dagger$"}.items():
+        for view in ((), ("--matrix",)):
+            done = ahpatron.succeed("report", less, "--format", format, *view)
+            assert mark in done.out
+            assert "lacks permutations that others have" in done.out
+            assert mark not in ahpatron.succeed("report", ten, "--format", format, *view).out
+    for row in rows_of(ahpatron.succeed("report", less, "--format", "csv").out):
+        assert row["missing_permutations"] == str(int(row["best_of_data"] == "true"))
+    (matrix, _) = rows_of(ahpatron.succeed("report", less, "--matrix", "--format", "csv").out)
+    assert (matrix["rings missing permutations"], matrix["rings compared"]) == ("1", "true")
+    ahpatron.succeed("report", less, "--report", "page.html", "-q")
+    assert "† lacks permutations that others have" in ahpatron.read("page.html")
+
+
+def test_lost_trials_are_told_with_quiet_too(ahpatron: Ahpatron, ten: Path) -> None:
+    """JSON lines and CSV have no footnotes."""
+    less = without(ten, lambda run: bool(run) and run["learner"] == "rbp" and run["repeat"] > 0)
+    done = ahpatron.succeed("report", less, "-q", "--format", "csv")
+    assert "1 of 3 settings without all permutations" in done.err
+    assert "except 1 with too few" in done.err
+    assert [row["compared"] for row in rows_of(done.out)] == ["true", "true", "false"]
+
+
+def test_a_learner_without_permutations_to_report_on_is_told(ahpatron: Ahpatron, ten: Path) -> None:
+    less = without(ten, lambda run: bool(run) and run["learner"] == "rbp" and run["repeat"] > 2)
+    done = ahpatron.succeed("report", less, "--tune-orders", "5", "-q")
+    assert "rings: no other permutation is there of rbp." in done.out
+    assert "left out, with only the 5 permutations to choose on: rbp" in done.err
 
 
 def test_shards_are_merged(ahpatron: Ahpatron, rings: Path) -> None:

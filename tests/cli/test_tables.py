@@ -3,7 +3,9 @@
 import csv
 import gzip
 import json
+import os
 import random
+import re
 from io import BytesIO
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -64,11 +66,11 @@ def test_a_table_is_learned_as_its_libsvm_text(ahpatron: Ahpatron) -> None:
     (run,) = expected["runs"]
     assert ahpatron.run("copied.svm", *OPTIONS)["mistakes"] == run["mistakes"]
     for name in ("old.csv", "old.parquet", "old.csv.gz", "-"):
-        found = ahpatron.json("run", name, *TABLE, *OPTIONS, stdin=data)
+        found = ahpatron.json("run", name, *TABLE, *OPTIONS, "-l", "ahpatron", stdin=data)
         assert found["data"]["features"] == expected["data"]["features"] == 8
         assert found["runs"][0]["mistakes"] == run["mistakes"]
         assert found["data"]["labels"] == [-1, 1]
-    grid = ("-g", "epsilon=0.5,0.9", "--no-shuffle", "--out", "r.jsonl")
+    grid = ("-l", "ahpatron", "-g", "epsilon=0.5,0.9", "--no-shuffle", "--out", "r.jsonl")
     swept = ahpatron.succeed("sweep", "old.csv", *TABLE, *OPTIONS, *grid)
     assert "--label churned --id customer" in swept.out[swept.out.index("Best on") :]
     settings = ahpatron.json("report", "r.jsonl")["datasets"][0]["settings"]
@@ -126,6 +128,63 @@ def test_categories_that_did_not_occur_in_training_are_counted(trained: Ahpatron
     count = (trained.folder / "new.csv").read_text().count("Wien")
     for words in (("predict", "m.npz", "new.csv"), ("run", "new.csv", "--resume", "m.npz")):
         assert f"city ({count})" in trained.succeed(*words).err
+
+
+def test_cells_missing_only_in_new_data_count_as_the_mean_and_are_said(ahpatron: Ahpatron) -> None:
+    """Not as 0, which is far from all amounts."""
+    draw = random.Random(0)
+    rows = [(draw.gauss(1000, 10), draw.choice("uv")) for _ in range(400)]
+    lines = [f"{amount!r},{kind},{'yes' if kind == 'u' else 'no'}\n" for amount, kind in rows]
+    ahpatron.write("d.csv", "amount,kind,y\n" + "".join(lines))
+    ahpatron.succeed("run", "d.csv", "--label", "y", "-l", "metron", "--save", "m.npz")
+    mean = sum(amount for amount, _ in rows) / len(rows)
+    ahpatron.write("new.csv", f"amount,kind\n,u\n{mean!r},u\n,v\n{mean!r},v\n")
+    done = ahpatron.succeed("predict", "m.npz", "new.csv")
+    scores = [float(row["score"]) for row in rows_of(done.out)]
+    assert scores[0::2] == pytest.approx(scores[1::2], abs=1e-9)
+    assert "amount (2)" in done.err
+    assert "mean" in done.err
+
+
+def test_a_pipe_may_have_gaps_after_its_first_rows(ahpatron: Ahpatron) -> None:
+    text = "a,c,y\n" + "1,u,0\n3,v,1\n5,u,1\n7,u,0\n" * 20_000 + ",,1\n"
+    done = ahpatron.succeed("convert", "-", "--label", "y", stdin=text.encode())
+    label, *features = done.out.splitlines()[-1].replace(":", " ").split()
+    assert label == "1"
+    values = [float(cell) for cell in features]  # of the rows that arrived first
+    assert values == pytest.approx([1, 4, 2, 0.75, 3, 0.25], abs=1e-3)
+    assert "a (1), c (1)" in done.err
+
+
+@pytest.mark.parametrize(
+    ("labels", "in_json"),
+    [
+        (["007", "012"], ["007", "012"]),
+        (["1E2", "100", "5"], ["100", "1E2", "5"]),
+        (["-1", "+1"], [-1, 1]),
+        (["1", "2"], [1, 2]),
+        (["True", "False"], ["False", "True"]),
+    ],
+)
+def test_predictions_are_labels_as_the_table_has_them(
+    ahpatron: Ahpatron, labels: list[str], in_json: list[str | int]
+) -> None:
+    rows = [(i % len(labels), labels[i % len(labels)]) for i in range(90)]
+    ahpatron.write("d.csv", "x,y\n" + "".join(f"{x},{y}\n" for x, y in rows))
+    ahpatron.succeed("run", "d.csv", "--label", "y", "-l", "arow", "--save", "m.npz")
+    written = rows_of(ahpatron.succeed("predict", "m.npz", "d.csv").out)
+    assert [row["prediction"] for row in written] == [y for _, y in rows]
+    lines = ahpatron.succeed("predict", "m.npz", "d.csv", "--format", "jsonl").out.splitlines()
+    found = [json.loads(line)["prediction"] for line in lines]
+    assert {str(one) for one in found} == {str(one) for one in in_json}
+    assert {type(one) for one in found} == {type(one) for one in in_json}
+
+
+def test_costs_name_labels_in_any_spelling(ahpatron: Ahpatron) -> None:
+    ahpatron.write("d.csv", "x,y\n" + "1,1.0\n2,-1.0\n" * 40)
+    words = ("d.csv", "--label", "y", "-l", "arow", "--shuffle")
+    assert ahpatron.run(*words, "--cost", "+1=5")["costs"] == [1, 5]
+    assert ahpatron.run(*words, "--cost", "-1.0=5")["costs"] == [5, 1]
 
 
 def test_a_resumed_run_has_the_same_schema(ahpatron: Ahpatron) -> None:
@@ -225,6 +284,61 @@ def test_numbers_are_read_back_exactly(content: list[tuple[float, list[float]]])
                 }
 
 
+@pytest.mark.parametrize("name", ["empty.csv", "empty.parquet", "empty.feather", "-"])
+def test_a_table_without_rows_is_refused_by_every_command(trained: Ahpatron, name: str) -> None:
+    header = customers(0)
+    frame = pd.read_csv(trained.folder / "old.csv").iloc[:0]
+    trained.write("empty.csv", header)
+    frame.to_parquet(trained.folder / "empty.parquet")
+    frame.to_feather(trained.folder / "empty.feather")
+    for words in (
+        ("predict", "m.npz", name),
+        ("predict", "m.npz", name, "--out", "scores.csv"),
+        ("run", name, "--resume", "m.npz"),
+        ("run", name, *TABLE),
+        ("inspect", name, *TABLE),
+        ("convert", name, *TABLE),
+    ):
+        assert "no rows" in trained.refusal(65, *words, stdin=header.encode())
+    assert "scores.csv" not in trained.files()
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+def test_a_damaged_parquet_file_is_a_fault_of_the_data(trained: Ahpatron, to_file: bool) -> None:
+    frame = pd.DataFrame({"age": range(20_000), "churned": ["no", "yes"] * 10_000})
+    frame.to_parquet(trained.folder / "whole.parquet")
+    whole = (trained.folder / "whole.parquet").read_bytes()
+    middle = len(whole) // 4
+    noise = bytes(byte ^ 0x5A for byte in whole[middle : middle + 400])
+    trained.write("bad.parquet", whole[:middle] + noise + whole[middle + 400 :])
+    trained.succeed("run", "whole.parquet", "--label", "churned", "--limit", 100, "--save", "d.npz")
+    out = ("--out", "scores.csv") if to_file else ()
+    error = trained.refusal(65, "predict", "d.npz", "bad.parquet", *out)
+    assert "bad.parquet" in error
+    assert "damaged" in error
+    assert "scores.csv" not in trained.files()
+
+
+def test_parquet_from_a_named_pipe_is_refused(trained: Ahpatron) -> None:
+    """It is read from its end: waiting for a second writer would last for ever."""
+    pd.read_csv(trained.folder / "old.csv").to_parquet(trained.folder / "old.parquet")
+    os.mkfifo(trained.folder / "pipe.parquet")
+    done = trained.shell("cat old.parquet > pipe.parquet & ahpatron predict m.npz pipe.parquet")
+    assert done.code == 65
+    assert "pipe" in done.err
+
+
+def test_a_packed_parquet_file_is_unpacked_as_the_hint_says(trained: Ahpatron) -> None:
+    frame = pd.read_csv(trained.folder / "old.csv")
+    frame.to_parquet(trained.folder / "old.parquet")
+    packed = gzip.compress((trained.folder / "old.parquet").read_bytes())
+    trained.write("old.parquet.gz", packed)
+    error = trained.refusal(65, "predict", "m.npz", "old.parquet.gz")
+    (command,) = re.findall("`(.+)`", error)
+    assert trained.shell(command).code == 0
+    trained.succeed("predict", "m.npz", "unpacked.parquet")
+
+
 def test_a_fault_late_in_a_pipe_leaves_no_file(ahpatron: Ahpatron) -> None:
     text = "a,y\n" + "1,1\n2,0\n" * 100_000 + "oops,1\n"
     command = ("convert", "-", "--label", "y", "--out", "d.svm")
@@ -238,3 +352,40 @@ def test_a_closed_pipe_ends_quietly_and_a_full_disk_does_not(ahpatron: Ahpatron)
         done = ahpatron.shell(f"set -o pipefail; ahpatron convert d.csv --label y {end}")
         assert done.code == code
         assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("labels", "codes", "names"),
+    [
+        (["no", "yes"], [-1, 1], ["no", "yes"]),
+        (["a", "b", "c"], [0, 1, 2], ["a", "b", "c"]),
+    ],
+)
+def test_names_of_labels_are_in_every_format(
+    ahpatron: Ahpatron, labels: list[str], codes: list[int], names: list[str]
+) -> None:
+    """In `run`, the results file, `sweep` and `report`; the codes stay as they are."""
+    rows = [f"{number % 7},{labels[number % len(labels)]}" for number in range(31)]
+    ahpatron.write("t.csv", "\n".join(["x,y", *rows, f"1,{labels[0]}"]) + "\n")
+    words = ("t.csv", "--label", "y", "-l", "arow")
+    document = ahpatron.json("run", *words)
+    assert (document["data"]["labels"], document["data"]["label_names"]) == (codes, names)
+    line = json.loads(ahpatron.succeed("run", *words, "--format", "jsonl").out)
+    (row,) = rows_of(ahpatron.succeed("run", *words, "--format", "csv").out)
+    assert line["label_names"] == json.loads(row["label_names"]) == names
+    (swept,) = json.loads(ahpatron.sweep(*words, "--format", "json").out)["datasets"]
+    (trial,) = ahpatron.trials()
+    for data in (swept["data"], trial["data"]):
+        assert (data["labels"], data["label_names"]) == (codes, names)
+    for view in ((), ("--trials",)):
+        (row,) = rows_of(ahpatron.succeed("report", "r.jsonl", *view, "--format", "csv").out)
+        assert json.loads(row["label_names"]) == names
+    ahpatron.succeed("report", "r.jsonl", "--report", "page.html")
+    (shown,) = re.findall("<dt>Labels</dt><dd>(.*?)</dd>", ahpatron.read("page.html"))
+    assert all(name in shown for name in names)
+
+
+def test_labels_of_libsvm_files_have_no_names(ahpatron: Ahpatron, rings: Path) -> None:
+    assert ahpatron.json("run", rings, "--limit", 9)["data"]["label_names"] is None
+    line = json.loads(ahpatron.succeed("run", rings, "--limit", 9, "--format", "jsonl").out)
+    assert "label_names" not in line

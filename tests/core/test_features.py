@@ -1,14 +1,15 @@
 """Hypotheses on explicit features: the maps approximate κ, and parameters follow from others."""
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import REGISTRY, Gaussian, Learner, Player
+from ahpatron_cli.core import REGISTRY, CsrRows, Gaussian, Learner, Player
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.linear import cos_sin_by_table, cos_sin_by_tangent
+from ahpatron_cli.core.linear import FourierFeatures, cos_sin_by_table, cos_sin_by_tangent
 
 SIZES = {"fogd": {"features": 30}, "nogd": {"budget": 20}, "skegd": {"budget": 20, "cycle": 10}}
 
@@ -44,3 +45,25 @@ def test_skegd_finds_its_cycle_or_says_what_it_lacks() -> None:
         REGISTRY["skegd"](budget=30, samples=31)
     with pytest.raises(ParameterError, match="rank must be at most 15 here, got 16"):
         REGISTRY["skegd"](budget=30, rank=16)
+
+
+def test_frequencies_that_were_forgotten_are_drawn_again() -> None:
+    features = FourierFeatures(2**16, np.random.default_rng(0))
+    columns = np.array([3, 70_000, 2**31 - 2])
+    first = features.frequencies(columns).copy()
+    for column in range(100, 200):  # more than are stored
+        features.frequencies(np.array([column]))
+    np.testing.assert_array_equal(features.frequencies(columns), first)
+
+
+def test_memory_of_fogd_does_not_grow_with_the_columns_that_occurred() -> None:
+    rounds, words = 1280, 10
+    columns = np.arange(rounds * words, dtype=np.int32) + 5000  # each row has columns of its own
+    indptr = np.arange(rounds + 1) * words
+    rows = CsrRows(indptr, columns, np.ones(len(columns)), int(columns[-1]) + 1)
+    player = Player(REGISTRY["fogd"](features=400), Gaussian(sigma=3.0), horizon=rounds)
+    tracemalloc.start()
+    player.feed(rows, np.where(np.arange(rounds) % 2, 1.0, -1.0))
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert used < 25e6  # 12,800 columns with 400 frequencies each would take 41 MB

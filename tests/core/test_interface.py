@@ -37,7 +37,7 @@ from ahpatron_cli.core.errors import (
     NumericalError,
     ParameterError,
 )
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.expansion import Expansion, Hypothesis
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.testing import check_learner
 from support.streams import make_stream
@@ -171,6 +171,19 @@ def test_a_block_that_fails_is_not_counted_and_leaves_a_closed_f() -> None:
     assert player.tally.rounds == 64
     assert np.isfinite(player.scores(STREAM.X)).all()
     player.state_dict()
+
+
+def test_a_hypothesis_without_its_methods_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        Hypothesis()  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize("options", [{"classes": 1}, {"classes": 0}, {"block": 0}, {"block": -64}])
+def test_impossible_players_are_refused(options: dict[str, int]) -> None:
+    (name, value) = next(iter(options.items()))
+    with pytest.raises(ParameterError, match=f"{name} must be .*, got {value}") as refused:
+        Player(Perceptron(), **options)
+    assert refused.value.name == name
 
 
 # Learners of others ---------------------------------------------------------------------------

@@ -9,7 +9,14 @@ from hypothesis import given
 
 from ahpatron_cli.core import REGISTRY, Expansion, Gaussian, Learner, Player, choice, integer, real
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.testing import LAWS, Stream, check_learner, equals_reference
+from ahpatron_cli.testing import (
+    LAWS,
+    Stream,
+    check_learner,
+    equals_reference,
+    harder_streams,
+    variants,
+)
 from reference import kernels as formulas
 from support.cases import CASES, KERNEL_PAIRS, TWINS, Case
 from support.effort import examples
@@ -75,7 +82,18 @@ def test_law(case: Case, law: str, stream: Example) -> None:
     LAWS[law](case.learner(), Stream(stream.X, stream.y), Gaussian(sigma=0.7))
 
 
+@every_case
+@pytest.mark.parametrize("law", LAWS)
+def test_law_with_classes_weights_and_ties(case: Case, law: str) -> None:
+    for stream in harder_streams():
+        for learner in variants(case.learner(), stream):
+            LAWS[law](learner, stream, Gaussian(sigma=0.7))
+
+
 # Laws that are broken -----------------------------------------------------------------------------
+
+
+FAULTS = ("unseeded", "leaking", "undeclared", "peeking", "lenient")
 
 
 @dataclass
@@ -85,7 +103,7 @@ class Faulty(Learner):
     name = title = "faulty"
     budget: int = integer("B", "most examples kept: not observed", default=1000)
     radius: float = real("U", "radius: not observed", default=1e9)
-    fault: str = choice("", "what is wrong", "none", "unseeded", "leaking", "undeclared", "peeking")
+    fault: str = choice("", "what is wrong", "none", *FAULTS)
     update_below = 0.5
     seen = [0]  # noqa: RUF012  # a count of the class, not of the pass
 
@@ -99,6 +117,8 @@ class Faulty(Learner):
             case "undeclared":  # and therefore not saved
                 self._seen = getattr(self, "_seen", 0) + 1
                 y /= 1 + self._seen
+            case "lenient":
+                self.update_below = -0.5
             case "peeking":  # at the examples of rounds to come
                 y *= 1 + f.K[-1].sum()
         f.add(y)
@@ -113,6 +133,7 @@ class Faulty(Learner):
         ({"fault": "leaking"}, "no"),
         ({"fault": "undeclared"}, "saved and resumed in between: no"),
         ({"fault": "peeking"}, "no"),
+        ({"fault": "lenient"}, "updates after the mistake of round"),
         ({"reference": lambda X, *_, **params: [0.0] * len(X)}, "equals its reference implementa"),
     ],
 )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ahpatron_cli.core import Arow, CsrRows, Gaussian, Metron, Player
+from ahpatron_cli.core.kernels import Matern
 from ahpatron_cli.core.metric import Metric, MetricExpansion
 from ahpatron_cli.core.rows import rows_of
 from ahpatron_cli.core.second_order import SecondOrder
@@ -16,6 +22,7 @@ from reference import kernels as formulas
 from reference.second_order import arow
 from reference.trace import Trace
 from reference.two_memories import metron
+from support.effort import examples
 from support.streams import compress, full, make_stream
 
 RNG = np.random.default_rng(4)
@@ -159,6 +166,43 @@ def test_rows_that_lack_a_column_with_an_offset_are_as_far_away_as_dense_ones() 
     expected, _ = run(rows)
     for sparse in (compress(rows), storing_zeros(rows), with_gaps(compress(rows))):
         np.testing.assert_allclose(run(sparse)[0], expected, rtol=1e-7, atol=1e-9)
+
+
+def spread_of(values: list[float]) -> float:
+    """The root of a feature's spread, by its definition, in exact arithmetic."""
+    exact = [Fraction(value) for value in values]
+    share = Fraction(sum(value != 0 for value in values), len(values))
+    spread = statistics.pvariance(exact) / share
+    _, exponent = math.frexp(max(map(abs, values)))
+    return math.ldexp(math.sqrt(spread / Fraction(4) ** exponent), exponent)
+
+
+@examples(60)
+@given(
+    offset=st.floats(1, 10).map(lambda size: 10.0**size),
+    unit=st.integers(-250, 130).map(lambda exponent: 10.0**exponent),
+    zeros=st.sampled_from([0.0, 0.01, 0.5, 0.98]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_weights_are_inverse_to_the_root_of_the_spread(
+    offset: float, unit: float, zeros: float, seed: int
+) -> None:
+    """Of features with an offset, with zeros, with both and with neither."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(100, 4)) * unit
+    rows[:, :2] += offset * unit
+    rows[:, 1:3] *= rng.random((100, 2)) >= zeros
+    rows[-1] = 0.3 * unit  # no feature is always 0
+    expected = np.array([spread_of(column) for column in rows.T.tolist()])
+    for points in (Matern().points(rows), Matern().points(compress(rows))):
+        metric = Metric()
+        for start in range(0, 100, 32):
+            block = points.slice(start, min(start + 32, 100))
+            metric.expect(block)
+            metric.add(block)
+        metric.change(100, None, 1)
+        products = metric.weights * expected
+        np.testing.assert_allclose(products, products[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("make", [np.asarray, compress], ids=["dense", "sparse"])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import REGISTRY, Gaussian, Player
+from ahpatron_cli.core import REGISTRY, Expansion, Gaussian, Learner, Player, choice
 from ahpatron_cli.core.rows import Floats, compressed
 from reference import kernels as formulas
 from reference import second_order, twins, two_memories
@@ -103,7 +105,7 @@ DOUBLED = np.repeat(X[:150].round(1), 2, axis=0)
         ("arow shared", {"budget": 300, "alarm": 3.0}),
         ("metron shared", {}),
         ("metron shared", {"alarm": 6.0}),
-        ("metron shared", {"alarm": 6.0, "tracker": "off"}),
+        ("metron shared", {"alarm": 6.0, "tracker": "on"}),
     ],
 )
 def test_shared_learners_equal_their_twins(
@@ -142,3 +144,45 @@ def test_many_classes_that_were_never_seen_are_ties() -> None:
         counts.append((tally.updates, tally.margin_updates, tally.confusion.tolist()))
     assert counts[0] == counts[1]
     assert counts[0][0] > 250
+
+
+@dataclass
+class Idle(Learner):
+    """Classes on one S, of which it learns one example only."""
+
+    name = title = "idle"
+    multiclass: str = choice("", "several classes", "shared")
+    update_below = -math.inf
+
+    def update(self, f: Expansion, y: Any, margin: float) -> None:
+        if not f.size:
+            f.add(y)
+
+
+def test_scores_that_are_not_counted_yet_need_little_memory() -> None:
+    """With many classes, pieces of many rows are counted sooner."""
+    classes, rounds = 500, 1024
+    rows, labels = np.ones((rounds, 2)), np.zeros(rounds)
+    ours = Player(Idle(), classes=classes)
+    ours.feed(rows, labels)
+    tracemalloc.start()
+    try:
+        for _ in range(16):  # 4 MB of scores each
+            ours.feed(rows, labels)
+        assert tracemalloc.get_traced_memory()[0] < 40e6
+    finally:
+        tracemalloc.stop()
+    assert ours.tally.rounds == 17 * rounds
+
+
+@pytest.mark.parametrize("way", ["shared", "rest"])
+def test_statistics_that_are_no_counts_are_those_of_one_learner(way: str) -> None:
+    """Classes on one S have one learner; with a learner per class, only counts can be summed."""
+    ours = player("metron", multiclass=way)
+    ours.feed(X, Y)
+    found = ours.statistics()
+    assert found["metric_changes"] > 0
+    if way == "shared":
+        assert 1.0 <= found["effective_features"] <= 3.0
+    else:
+        assert "effective_features" not in found

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import Expansion, Gaussian
+from ahpatron_cli.core import Expansion, Gaussian, Kernel, Learner, Player
 from ahpatron_cli.core.numerics import DRIFT, SPAN_ERROR
 from ahpatron_cli.core.span import PrunedExpansion, SpanExpansion
+from ahpatron_cli.testing import check_learner
 from support.streams import full, make_stream
 
 KERNEL = Gaussian(sigma=0.7)
@@ -97,3 +100,39 @@ def test_the_inverse_is_right_while_examples_join_and_leave(block: int) -> None:
             np.testing.assert_allclose(f.Q.diagonal()[f.support], diagonal, rtol=1e-7)
         f.close()
     assert f.size == len(members) == 40
+
+
+@dataclass
+class FullSpan(Learner):
+    """Adds examples to a span of at most four; then, on mistakes, the oldest goes."""
+
+    name = title = "full-span"
+    kept = ("dropped",)
+    dropped = 0
+
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SpanExpansion:
+        return SpanExpansion(kernel, most=4)
+
+    def update(self, f: SpanExpansion, y: float, margin: float) -> None:
+        if f.spans:
+            d, squared = f.projection()
+            if squared > 0.1:
+                f.join(y, d, squared)
+            else:
+                f.move(y, d, squared)
+            return
+        if f.size == 4:
+            f.drop(f.oldest)
+            self.dropped += 1
+        f.add(y)
+
+
+def test_an_inverse_that_was_given_up_is_not_kept_again_after_a_removal() -> None:
+    """Q is no longer that of S: whether it is kept is not decided by |S|."""
+    stream = make_stream(seed=3, rounds=200, features=2)
+    player = Player(FullSpan(), Gaussian(sigma=0.7))
+    player.feed(stream.X, stream.y)
+    assert player.learner.dropped > 10  # type: ignore[attr-defined]
+    assert player.f.size == 4
+    assert not player.f.spans
+    check_learner(FullSpan)

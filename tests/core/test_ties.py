@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
 
-from ahpatron_cli.core import REGISTRY, Gaussian, Kernel, Player, Polynomial, numerics
+from ahpatron_cli.core import (
+    REGISTRY,
+    Expansion,
+    Gaussian,
+    Kernel,
+    Learner,
+    Player,
+    Polynomial,
+    choice,
+    numerics,
+    predicted,
+)
 from ahpatron_cli.core.budget import choose_nearest
 from ahpatron_cli.core.rows import rows_from
 from reference import kernels as formulas
@@ -87,6 +99,29 @@ def test_least_squares_that_fit_a_row_leave_it() -> None:
         player = Player(REGISTRY["krls"](), Polynomial())
         player.feed(np.repeat(x, 5, axis=0), np.ones(5))
         assert player.f.coefficients.tolist() == [1.0]
+
+
+@dataclass
+class SharedPerceptron(Learner):
+    """Perceptron whose classes share one S: updates on mistakes only."""
+
+    name = title = "shared-perceptron"
+    multiclass: str = choice("", "classes on one S, or a learner for each", "shared", "rest")
+
+    def update(self, f: Expansion, y: Any, margin: float) -> None:
+        f.add(y)
+
+
+@pytest.mark.parametrize("way", ["shared", "rest"])
+def test_a_mistake_by_a_tie_is_learned_whatever_the_class(way: str) -> None:
+    """Of equal f_c(x) the first class is predicted: wrong for all others, and only once."""
+    X = np.tile(1e3 * np.arange(10.0), 5)[:, None]  # κ is 0 between different rows
+    labels = np.tile([2.0, 1.0, 0.0, 2.0, 2.0, 1.0, 0.0, 1.0, 2.0, 1.0], 5)
+    for block in (1, 7, 64):
+        player = Player(SharedPerceptron(multiclass=way), Gaussian(), classes=3, block=block)
+        player.feed(X, labels)
+        assert player.tally.mistakes == 8
+        np.testing.assert_array_equal(predicted(player.scores(X)), labels)
 
 
 # The quarter that goes by `selection=nearest` ----------------------------------------------------

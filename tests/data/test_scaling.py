@@ -36,6 +36,24 @@ def test_sparse_rows_are_divided_by_the_same_spread(scale: str) -> None:
     assert np.abs(sparse.dense()[:, 4]).max() <= 1  # a constant is not blown up
 
 
+@pytest.mark.parametrize("scale", ["minmax", "standard"])
+@pytest.mark.parametrize(("offset", "spread"), [(48.8566, 2e-5), (-1.7e9, 1.0), (1e-200, 1e-205)])
+def test_offsets_stored_zeros_and_gaps_are_scaled_alike(
+    scale: str, offset: float, spread: float
+) -> None:
+    X = np.zeros((50, 7))
+    X[:, 1::2] = example()[:, :3]
+    X[:, 6] = offset + spread * np.random.default_rng(1).normal(size=50)
+    every = np.tile(np.arange(7, dtype=np.int32), 50)
+    stored = CsrRows(np.arange(51) * 7, every, X.ravel(), 7)
+    gaps = np.diff(np.asarray(scaled(X, scale)), axis=0)
+    for rows in (compress(X), stored):
+        found = scaled(rows, scale)
+        assert isinstance(found, CsrRows)
+        np.testing.assert_allclose(np.diff(found.dense(7), axis=0), gaps, atol=1e-5)
+    assert np.abs(gaps[:, 6]).max() > 0.5
+
+
 @pytest.mark.parametrize("scale", ["minmax", "standard", "unit"])
 @pytest.mark.parametrize("size", [1e-300, 1e300])
 def test_no_size_overflows(scale: str, size: float) -> None:

@@ -9,12 +9,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from ahpatron_cli.atomic import exists
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.source import FOREIGN_FORMATS, Source, open_source
 from ahpatron_cli.errors import ExitCode, UserError
@@ -165,3 +167,32 @@ def test_a_pipe_with_a_slow_writer(kind: str) -> None:
         assert (rows, source.size, source.waits) == (TEXT.count(b"\n"), None, True)
         assert source.sha256() == hashlib.sha256(data).hexdigest()
     writer.join()
+
+
+def test_a_folder_that_may_not_be_listed_is_no_reason_to_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    for mode in (0o311, 0o000):  # searched but not listed; neither
+        folder.chmod(mode)
+        with as_somebody(), pytest.raises(UserError) as caught:
+            open_source("closed/data.svm")
+        assert caught.value.code is ExitCode.NO_INPUT
+        with as_somebody():
+            assert not exists("closed/data.svm")
+    folder.chmod(0o755)
+
+
+@contextmanager
+def as_somebody() -> Iterator[None]:
+    """Without the rights of root, whom no folder is closed to."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)

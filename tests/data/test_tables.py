@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+import random
 from collections.abc import Callable
 from datetime import date, datetime, time
+from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ from ahpatron_cli.data import csv_text
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.csv_text import CsvReader
-from ahpatron_cli.data.schema import Schema
+from ahpatron_cli.data.dataset import Preparation, stream
+from ahpatron_cli.data.schema import Schema, Unseen
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.data.tables import TableOptions, TableReader
 from ahpatron_cli.errors import ExitCode, UserError
@@ -87,7 +89,7 @@ def test_each_kind_of_column() -> None:
     )
     found = table(text)
     assert found.made.features == [
-        *("n", "when", "clock", "job=boss", "job=clerk", "flag=false", "flag=true")
+        *("n", "when", "clock", "job=boss", "job=clerk", "flag=False", "flag=True")
     ]
     assert found.rows == [
         [1.5, 1, 0.5, 1, 0, 0, 1],
@@ -136,6 +138,11 @@ def test_missing_cells(cell: str, missing: str, names: list[str], row: list[floa
         (["0", "1"], [0, 1]),
         (["1.0", "-1"], [1, -1]),
         (["2", "1", "2.0"], [1, -1, 1]),
+        (["-1", "+1"], [-1, 1]),
+        (["007", "012", "007"], [-1, 1, -1]),
+        (["1E2", "100", "5"], [1, 0, 2]),
+        (["9007199254740993", "9007199254740992"], [1, -1]),
+        (["TRUE", "False", "true", "False", "False"], [1, -1, 1, -1, -1]),
         (["c", "a", "b"], [2, 0, 1]),
         (["30", "10", "20"], [30, 10, 20]),
         (["no", "?", "yes", ""], [-1, np.nan, 1, np.nan]),
@@ -144,6 +151,49 @@ def test_missing_cells(cell: str, missing: str, names: list[str], row: list[floa
 def test_labels(labels: list[str], numbers: list[float]) -> None:
     found = table("a,y\n" + "".join(f"1,{label}\n" for label in labels)).labels
     np.testing.assert_array_equal(found, numbers)
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["007", "012"], ["007", "012"]),
+        (["1E2", "100", "5"], ["100", "1E2", "5"]),
+        (["-1", "+1"], ["-1", "+1"]),
+        (["1.0", "2.0"], ["1.0", "2.0"]),
+        (["1", "1.0", "2"], ["1", "2"]),  # two spellings
+        (["true", "FALSE"], ["False", "True"]),
+    ],
+)
+def test_labels_are_shown_as_they_are_written(labels: list[str], names: list[str]) -> None:
+    found = table("a,y\n" + "".join(f"1,{label}\n" for label in labels)).made
+    assert sorted(found.labels, key=found.labels.__getitem__) == names
+
+
+def test_a_label_in_another_spelling_is_known_only_if_labels_are_no_text() -> None:
+    schema = table("a,y\n1,-1\n2,1\n").made
+    assert table("a,y\n1,+1\n1,-1.0\n", schema).labels == [1, -1]
+    assert schema.label_named("+1") == "1"
+    schema = table("a,y\n1,007\n2,008\n").made
+    assert refusal(lambda: table("a,y\n1,7\n", schema))[0] == 2
+    assert schema.label_named("7") is None
+    schema = table("a,y\n1,5\n2,100\n3,7\n").made
+    assert "1E2" in refusal(lambda: table("a,y\n1,1E2\n", schema))[1]
+
+
+def test_positive_names_a_label_in_any_spelling() -> None:
+    found = table("a,y\n1,1.0\n2,2.0\n3,3.0\n", positive="2")
+    assert found.made.positive == "2.0"
+    assert found.labels == [-1, 1, -1]
+
+
+def test_fractions_that_hardly_repeat_are_no_classes(tmp_path: Path) -> None:
+    """Also if they are written with digits that a number does not need."""
+    lines = "".join(f"{i},{i}.50\n" for i in range(30))
+    path = tmp_path / "d.csv"
+    path.write_text("a,y\n" + lines)
+    with open_source(str(path)) as source:
+        data = stream(source, Preparation(table=TableOptions(label="y")))
+        assert "regression" in refusal(lambda: data.classes)[1]
 
 
 def test_wide_tables_are_sparse() -> None:
@@ -160,7 +210,7 @@ def test_the_index_of_pandas_is_left_out() -> None:
         found = table(text)
         assert found.made.features == ["a"]
         assert len(found.made.dropped) == 1
-        assert any("unnamed" in note for note in found.notes)
+        assert any("index" in note for note in found.notes)
 
 
 # New data -----------------------------------------------------------------------------------------
@@ -196,6 +246,75 @@ def test_new_data_must_have_the_columns_and_their_kinds() -> None:
     assert "no, yes" in error
 
 
+def test_categories_that_are_numbers_are_compared_by_value() -> None:
+    """A column of integers has fractions where pandas had a missing cell in it."""
+    schema = table("code,y\n0,0\n1,1\n2,1\n", category=("code",)).made
+    found = table("code\n0.0\n1.0\n02\n3\n", schema)
+    assert found.rows == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    assert any("code (1)" in note for note in found.notes)
+    schema = table("code,y\n01,0\n1,1\n", category=("code",)).made
+    assert schema.features == ["code=01", "code=1"]
+    assert table("code\n01\n1\n001\n", schema).rows == [[1, 0], [0, 1], [0, 0]]
+
+
+NEW_GAPS = "a,d,c,y\n1,2024-01-01,u,0\n2,2024-01-03,v,1\n6,2024-01-05,u,1\n1,2024-01-03,u,1\n"
+
+
+@pytest.mark.parametrize("missing", ["indicator", "mean"])
+def test_cells_missing_only_in_new_data_are_the_mean_or_the_shares(missing: str) -> None:
+    schema = table(NEW_GAPS, missing=missing).made
+    day = (date(2024, 1, 3) - date(1970, 1, 1)).days
+    found = table("a,d,c\n,,\n5,2024-01-03,v\n", schema)
+    assert found.rows == [[2.5, day, 0.75, 0.25], [5, day, 0, 1]]
+    said = any("a (1), d (1), c (1)" in note for note in found.notes)
+    assert said == (missing == "indicator")  # with mean it was asked for
+
+
+def test_cells_missing_only_in_new_data_are_0_or_refused_if_asked() -> None:
+    schema = table(NEW_GAPS, missing="zero").made
+    assert table("a,d,c\n,,\n", schema).rows == [[0, 0, 0, 0]]
+    schema = table(NEW_GAPS, missing="refuse").made
+    assert refusal(lambda: table("a,d,c\n,,\n", schema))[0] == 2
+
+
+def test_notes_say_what_missing_cells_become() -> None:
+    text = "a,empty,d,c,y\n1,,2020-01-01,u,0\n,,,,1\n3,,2020-01-03,v,0\n"
+    left_out = "columns without values are left out: empty"
+    indicator, mean, zero = (
+        [note for note in table(text, missing=missing).notes if "per category" not in note]
+        for missing in ("indicator", "mean", "zero")
+    )
+    assert indicator == [
+        left_out,
+        "missing values become 0, with an indicator feature: a (1), c (1)",
+        "missing values become the mean date, with an indicator feature: d (1)",
+    ]
+    assert mean == [left_out, "missing values become the mean, or no category: a (1), d (1), c (1)"]
+    assert zero == [left_out, "missing values become 0: a (1), d (1), c (1)"]
+
+
+def test_cells_missing_in_training_too_have_their_indicator_only() -> None:
+    schema = table("a,c,y\n1,u,0\n,,1\n3,v,1\n").made
+    assert schema.features == ["a", "a missing", "c=u", "c=v", "c missing"]
+    found = table("a,c\n,\n", schema)
+    assert found.rows == [[0, 1, 0, 0, 1]]
+    assert not found.notes
+
+
+def test_shares_are_sparse_in_a_wide_table() -> None:
+    text = "n,c,y\n" + "".join(f"{i % 2},v{i % 100},{i % 2}\n" for i in range(300))
+    found = table("c,n\nv7,1\n,0\nv8,0\n,1\n", table(text).made)
+    assert found.chunk.stored.is_legal()
+    assert found.rows[1] == [0, *[0.01] * 100]
+    assert found.rows[3] == [1, *[0.01] * 100]
+    assert np.sum(found.rows) == pytest.approx(1 + 1 + 1 + 1 + 2)
+
+
+def test_the_mean_of_huge_numbers_is_finite() -> None:
+    schema = table("a,y\n1.5e308,0\n1.7e308,1\n1.6e308,1\n").made
+    assert schema.columns[0].fill == pytest.approx(1.6e308)
+
+
 # Refusals -----------------------------------------------------------------------------------------
 
 NAMES = "".join(f"name{i},{i},{i % 2}\n" for i in range(30))
@@ -215,6 +334,8 @@ NAMES = "".join(f"name{i},{i},{i % 2}\n" for i in range(30))
         ("a,y\n", 1, "no rows"),
         ("a,y\n1,\n", 1, "label"),
         ("a,y\n1,x\n2,x\n", None, "same label"),
+        ("a,y\n1,x\n2,NA\n3,NA\n", None, "NA (2)"),
+        ("a,y\n1,NA\n2,\n3,NA\n", 1, "NA (2), an empty cell (1)"),
         ("y\n1\n0\n", 1, "features"),
         ("", 1, "header"),
         ("\n1,2\n", 1, "header"),
@@ -367,14 +488,14 @@ def test_rows_are_yielded_as_soon_as_they_have_arrived() -> None:
         return os.read(receive, size)
 
     os.write(send, b"a,c,y\n")
-    rows = CsvReader(read, "<stdin>").batches({"a", "c", "y"}, {"c"})
+    rows = CsvReader(read, "<stdin>").batches({"a", "c", "y"}, {"c", "y"})
     for text, lines in [
         (b"1,x,0\n2,", [2]),  # the second record is not complete
         (b'x,1\n3,"x\n', [3]),
         (b'",1\n', [4]),
     ]:
         os.write(send, text)
-        assert schema.encode(next(rows), "d.csv", Counter()).lines.tolist() == lines
+        assert schema.encode(next(rows), "d.csv", Unseen()).lines.tolist() == lines
     os.write(send, b"4,x,1")
     os.close(send)
     assert next(rows).lines.tolist() == [6]
@@ -450,7 +571,7 @@ def test_files_of_every_format_give_the_same_rows(name: str, tmp_path: Path) -> 
     found = opened(path, missing="zero")
     assert found.made.features == [
         *("n", "i", "job=boss", "job=clerk", "kind=u", "kind=v"),
-        *("flag=false", "flag=true", "day", "at", "clock"),
+        *("flag=False", "flag=True", "day", "at", "clock"),
     ]
     assert found.rows == [
         [1.5, 1, 1, 0, 1, 0, 0, 1, 1, 0.5, 0.25],
@@ -458,6 +579,68 @@ def test_files_of_every_format_give_the_same_rows(name: str, tmp_path: Path) -> 
         [3, 0, 0, 1, 1, 0, 0, 0, 3, 1, 0.75],
     ]
     assert found.labels == [-1, -1, 1]
+
+
+def test_missing_dates_are_the_mean_date_in_every_format(tmp_path: Path) -> None:
+    rows = pa.table({"d": [date(2024, 1, 1), None, date(2024, 1, 3)], "y": ["u", "v", "u"]})
+    pd.DataFrame(rows.to_pylist()).to_csv(tmp_path / "d.csv", index=False)
+    paths = [str(tmp_path / "d.csv")]
+    paths += [write(tmp_path / name, rows) for name in ("d.parquet", "d.arrow", "d.feather")]
+    day = (date(2024, 1, 2) - date(1970, 1, 1)).days
+    for path in paths:
+        found = opened(path)
+        assert found.made.columns[0].kind == "date"
+        assert found.rows == [[day - 1, 0], [day, 1], [day + 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("column", "texts"),
+    [
+        (pa.array([2**53 + 1, None]), ["9007199254740993", ""]),
+        (pa.array([2**64 - 1, 5], pa.uint64()), ["18446744073709551615", "5"]),
+        (pa.array([Decimal("1.50"), Decimal("-20.00")]), ["1.50", "-20.00"]),
+        (pa.array([2.0, 0.5]), ["2", "0.5"]),
+        (pa.array([0.1, None], pa.float32()), ["0.1", ""]),
+        (pa.array([True, False]), ["True", "False"]),
+        (pa.array([date(2024, 5, 31), None]), ["2024-05-31", ""]),
+        (pa.array([datetime(2024, 5, 31, 8, 30), None]), ["2024-05-31T08:30:00", ""]),
+        (pa.array([10**9 + 1, 0], pa.timestamp("ns", "UTC")), ["1970-01-01T00:00:01.000000001Z"]),
+        (pa.array([time(8, 30), None]), ["08:30:00", ""]),
+        (pa.array([" k1 ", "007"], pa.string_view()), ["k1", "007"]),
+        (pa.array([2**53 + 1, 7]).dictionary_encode(), ["9007199254740993", "7"]),
+        (pa.nulls(2), ["", ""]),
+    ],
+)
+def test_ids_have_all_their_digits(column: pa.Array, texts: list[str], tmp_path: Path) -> None:
+    rows = pa.table({"who": column, "x": [1, 2], "y": ["u", "v"]})
+    found = opened(write(tmp_path / "d.arrow", rows), id="who")
+    assert found.ids[: len(texts)] == texts
+
+
+def test_the_index_of_pandas_is_left_out_of_parquet_too(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.5, 2.5, 3.5], "y": ["u", "v", "u"]}).iloc[[0, 2, 1]]
+    frame.to_parquet(tmp_path / "d.parquet")
+    found = opened(str(tmp_path / "d.parquet"))
+    assert found.made.features == ["a"]
+    assert found.made.dropped == ["__index_level_0__"]
+
+
+def test_two_columns_of_one_name_are_refused_in_arrow_too(tmp_path: Path) -> None:
+    rows = pa.table([[1, 2], [3, 4], [0, 1]], names=["a", "a", "y"])
+    path = write(tmp_path / "d.arrow", rows)
+    assert "two columns have the name 'a'" in refusal(lambda: opened(path))[1]
+
+
+def test_numbers_are_no_dates_and_dates_are_no_numbers(tmp_path: Path) -> None:
+    dates = pa.table({"a": [date(2024, 1, 1), date(2024, 1, 2)], "y": [0, 1]})
+    numbers = pa.table({"a": [None, 19723], "y": [0, 1]})
+    of_dates = opened(write(tmp_path / "d.parquet", dates)).made
+    of_numbers = opened(write(tmp_path / "n.parquet", numbers)).made
+    for name, schema, cell in (("n", of_dates, "19723"), ("d", of_numbers, "2024-01-01")):
+        with open_source(str(tmp_path / f"{name}.parquet")) as file:
+            fault = refusal(lambda: Table(file, TableOptions(), schema))  # noqa: B023
+        assert fault[0] == (2 if name == "n" else 1)
+        assert cell in fault[1]
 
 
 def test_arrow_columns_that_are_not_numbers_or_text_are_refused(tmp_path: Path) -> None:
@@ -471,3 +654,32 @@ def test_arrow_columns_that_are_not_numbers_or_text_are_refused(tmp_path: Path) 
     with pytest.raises(UserError) as caught:
         ArrowReader(str(tmp_path / "none.parquet"))
     assert caught.value.code is ExitCode.NO_INPUT
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.arrow", "d.feather"])
+def test_whatever_is_damaged_is_reported_and_never_read_as_memory(
+    name: str, tmp_path: Path
+) -> None:
+    """Wrong offsets in an Arrow file would end the process."""
+    whole = Path(write(tmp_path / name, pa.concat_tables([content()] * 20))).read_bytes()
+    draw = random.Random(0)
+    damaged = tmp_path / f"damaged{Path(name).suffix}"
+    codes = set()
+    for _ in range(100):
+        noise = bytearray(whole)
+        for _ in range(5):
+            noise[draw.randrange(len(noise))] = draw.randrange(256)
+        damaged.write_bytes(noise)
+        codes.add(code_of_reading(str(damaged)))
+    assert ExitCode.BAD_DATA in codes
+    assert codes <= {ExitCode.OK, ExitCode.BAD_DATA}
+
+
+def code_of_reading(path: str) -> ExitCode:
+    try:
+        reader = ArrowReader(path)
+        for _ in reader.batches(set(reader.names), set()):
+            pass
+    except UserError as error:
+        return error.code
+    return ExitCode.OK

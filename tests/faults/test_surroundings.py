@@ -2,6 +2,8 @@
 
 import errno
 import os
+import re
+import shlex
 import subprocess
 import time
 from collections.abc import Callable
@@ -48,21 +50,73 @@ def test_streams_that_are_closed_or_full(ahpatron: Ahpatron, rings: Path, call: 
         assert "Traceback" not in done.err
 
 
-def test_no_terminal_and_a_plain_locale(rings: Path) -> None:
-    """As in a cron job: no terminal at all, the C locale, hardly any environment."""
-    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    done = subprocess.run(
-        [*COMMAND, "run", str(rings), "-B", "4", "--limit", "100"],
+PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def as_under_cron(folder: Path, call: str) -> subprocess.CompletedProcess[bytes]:
+    """No terminal at all, the C locale, hardly any environment."""
+    return subprocess.run(
+        [*COMMAND, *shlex.split(call)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         start_new_session=True,
-        env={name: os.environ.get(name, "") for name in ("PATH", "PYTHONPATH")} | plain,
+        cwd=folder,
+        env={name: os.environ.get(name, "") for name in ("PATH", "PYTHONPATH")} | PLAIN,
         timeout=120,
         check=False,
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("run {rings} -B 4 --limit 100 --certify --repeats 2", 0),
+        ("run {rings} -B 4 --limit 100 --predictions -", 0),  # the table is on stderr
+        ("sweep {rings} -g budget=4,8 --limit 100 --repeats 2 --out r.jsonl", 0),
+        ("inspect {rings}", 0),
+        ("learners", 0),
+        ("run", 2),
+        ("run {rings} --theorem 4 -p radius=90", 2),  # the message has √ and ε
+    ],
+)
+def test_no_terminal_and_a_plain_locale(tmp_path: Path, rings: Path, call: str, code: int) -> None:
+    """What people read has ASCII signs, and neither escapes nor colours."""
+    done = as_under_cron(tmp_path, call.format(rings=rings))
+    assert done.returncode == code, done.stderr
+    for text in (done.stdout, done.stderr):
+        assert text.isascii()
+        assert b"\x1b" not in text
+        assert b"\\" not in text
+
+
+UMLAUTS = "x,ort,y\n" + "1,Köln,jä\n2,Bonn,nö\n3,Köln,nö\n" * 5
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "run u.csv --label y --id ort --predictions - -q",
+        "run u.csv --label y --metrics --format markdown -q",
+        "run u.csv --label y --format csv -q",
+    ],
+)
+def test_data_and_documents_do_not_depend_on_the_locale(tmp_path: Path, call: str) -> None:
+    """A label in a CSV file is the same under cron and at a desk."""
+    (tmp_path / "u.csv").write_text(UMLAUTS, encoding="utf-8")
+    done = as_under_cron(tmp_path, call)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.isascii()
-    assert b"\x1b" not in done.stdout + done.stderr
+    times = re.compile(rb"\d\.\d{3,}")  # seconds, among others
+    usual = subprocess.run(
+        [*COMMAND, *shlex.split(call)],
+        capture_output=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        timeout=120,
+        check=True,
+    )
+    assert times.sub(b"", done.stdout) == times.sub(b"", usual.stdout)
+    if "--format csv" not in call:
+        assert "jä".encode() in done.stdout
 
 
 QUIET = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)

@@ -15,10 +15,11 @@ from support.trials import make_report, make_run, make_trial, make_trials, small
 SETTING = (
     *("learner", "params", "repeats", "mistake_rate_mean", "mistake_rate_sd"),
     *("margin_updates_mean", "support_size_mean", "seconds_mean", "varied", "metric_mean"),
-    *("metric_sd", "best_of_learner", "best_of_data", "difference"),
+    *("metric_sd", "best_of_learner", "best_of_data", "difference", "compared"),
+    *("finished_permutations", "missing_permutations", "algorithm", "source"),
 )
 DIFFERENCE = ("mean", "se", "orders", "p_value", "p_holm", "more_than_noise")
-DATA = ("limit", "scale", "positive", "shuffled")
+DATA = ("limit", "scale", "positive", "shuffled", "max_features", "layout")
 
 
 def test_json_keeps_every_bit_of_a_float() -> None:
@@ -68,7 +69,15 @@ def test_the_document_of_a_sweep() -> None:
             }
         ],
     }
-    assert set(data["data"]) >= {"path", "rounds", "features", "labels", "sha256", *DATA}
+    assert set(data["data"]) >= {
+        "path",
+        "rounds",
+        "features",
+        "labels",
+        "sha256",
+        "label_names",
+        *DATA,
+    }
     first, second = data["settings"]
     assert (set(first), set(second["difference"])) == (set(SETTING), set(DIFFERENCE))
     assert first["metric_mean"] == findings.datasets[0].settings[0].mean

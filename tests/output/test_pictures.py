@@ -22,13 +22,14 @@ from numpy.typing import ArrayLike
 
 from ahpatron_cli.output import pictures
 from ahpatron_cli.output.pictures import draw_sweep, pareto_front, write_curve, write_plot
-from ahpatron_cli.records import Curve, SummaryRecord
+from ahpatron_cli.records import Curve
 from ahpatron_cli.sweep.summary import (
     METRICS,
     MISTAKE_RATE,
     Criterion,
     Setting,
     SweepSummary,
+    settings_of,
     summarise_trials,
 )
 from support import trials
@@ -97,14 +98,14 @@ def test_the_axis_is_what_is_asked_for() -> None:
 
 
 def made(rate: float, seconds: float) -> Setting:
-    summary = SummaryRecord("a", {}, 1, rate, None, 0.0, None, seconds)
-    return Setting("a", {}, {}, {}, rate, None, MISTAKE_RATE, summary)
+    (setting,) = settings_of([make_trial("a", rate / 10, seconds=seconds)], MISTAKE_RATE)
+    return setting
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=20))
 def test_the_front_is_what_brute_force_finds(points: list[tuple[int, int]]) -> None:
     front = pareto_front([made(rate, seconds) for rate, seconds in points])
-    found = [(int(each.mean), int(each.summary.seconds_mean)) for each in front]
+    found = [(round(10 * each.mean), int(each.summary.seconds_mean)) for each in front]
     beaten = {
         one
         for one in points

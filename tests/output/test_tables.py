@@ -1,6 +1,7 @@
 """Tables: as in the files of golden/, their widths, bold type, hostile names, honest claims."""
 
 import io
+import json
 import re
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from ahpatron_cli.output.formats import FORMATS, findings_to_text, to_text
 from ahpatron_cli.output.render import Html, Terminal, print_to
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.sweep_table import findings_page
-from ahpatron_cli.output.table import Page
+from ahpatron_cli.output.table import BEST, Cell, Page
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.golden import FOLDER, matrix, run_report, swept, texts
 from support.terminal import without_style
@@ -209,3 +210,34 @@ def test_markdown_escapes_every_special_character(special: str) -> None:
     text = to_text([make_report(make_run(f"x{special}y"), path=f"p{special}q")], "markdown")
     assert rf"**p\{special}q**" in text
     assert rf"| x\{special}y |" in text
+
+
+@pytest.mark.parametrize("format", [*FORMATS, "html"])
+def test_learners_with_equal_totals_are_all_the_best(format: str) -> None:
+    """In the matrix and in the table of the learners; ahpatron and avp have 183 mistakes each."""
+    totals = {"ahpatron": [0.253, 0.171, 0.125], "avp": [0.167, 0.033, 0.349], "rbp": [0.2] * 3}
+    data = [make_data(f"{name}.svm") for name in "ab"]
+    findings = summarise_trials(
+        [trial for one in data for name in totals for trial in make_trials(name, totals[name], one)]
+    )
+    page = {only: findings_page(findings, only_matrix=only) for only in (True, False)}
+    tables = [page[True].tables[0], *page[False].tables[1:]]
+    assert len(tables) == 3
+    for table in tables:
+        texts = next(column.cells for column in table.columns if column.cells[0] != "ahpatron")
+        assert [BEST in cell.marks for cell in texts if isinstance(cell, Cell)] == [
+            True,
+            True,
+            False,
+        ]
+    if format == "html":
+        assert Html().page(page[True]).count("<strong>") == 4
+    elif format in ("json", "jsonl", "csv"):
+        lines = findings_to_text(findings, "jsonl").splitlines()
+        best = [json.loads(line)["best_of_data"] for line in lines]
+        assert best == [True, True, False] * 2
+        document = json.loads(findings_to_text(findings, "json", only_matrix=True))
+        assert document["matrix"]["verdict"] == [["best"] * 2, ["best"] * 2, ["n.s."] * 2]
+    else:
+        sign = {"table": "* 18.30", "markdown": "**18.30**", "latex": r"\textbf{18.30}"}[format]
+        assert findings_to_text(findings, format, only_matrix=True).count(sign) == 4

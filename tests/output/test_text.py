@@ -1,10 +1,18 @@
 """Texts from outside made harmless; numbers and counts as people read them."""
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.output.escape import encodable, literal, spreadsheet_text
+import ahpatron_cli
+from ahpatron_cli.output.escape import ascii_signs, encodable, literal, spreadsheet_text
+
+BEYOND = frozenset("−\ufeffòé")
+"""The minus sign of HTML, the byte order mark of files, and names of people."""
 
 
 @pytest.mark.parametrize(
@@ -34,4 +42,20 @@ def test_texts_are_one_harmless_line(text: str) -> None:
 
 
 def test_what_an_encoding_does_not_have_is_written_out() -> None:
-    assert encodable("ζ ± a", "latin-1") == r"\u03b6 ± a"
+    assert encodable("ζ ± a ł ─ √T", "latin-1") == r"zeta +- a \u0142 - sqrt(T)"
+    assert encodable("ζ ± a ł ─ √T", "utf-8") == "ζ ± a ł ─ √T"
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """All string constants of a module; `ahpatron learners NAME` shows docstrings, too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_every_sign_of_the_package_has_an_ascii_one() -> None:
+    """So that no message is full of escapes in the C locale."""
+    package = Path(ahpatron_cli.__file__).parent
+    texts = [text for path in package.rglob("*.py") for text in texts_of(path)]
+    lost = {sign for text in texts for sign in ascii_signs(text) if not sign.isascii()}
+    assert lost <= BEYOND, lost - BEYOND

@@ -218,7 +218,7 @@ def metron(
     *,
     classes: int = 0,
     weights: Sequence[float] | None = None,
-    tracker: str = "on",
+    tracker: str = "off",
     **params: Any,
 ) -> Trace:
     """`kernel` has no effect."""

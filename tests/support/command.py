@@ -1,13 +1,17 @@
 """Running `ahpatron`, in this process, which is quick, or in one of its own; results of sweeps."""
 
 import csv
+import fcntl
 import io
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -183,6 +187,14 @@ def answers(pid: int | str, number: signal.Signals = signal.SIGTERM) -> bool:
     return bool(int(caught.split()[1], 16) & 1 << (number - 1))
 
 
+def wait_until_read(process: Any) -> None:
+    """Wait until the process has read all of its pipe, and waits for more."""
+    while struct.unpack("i", fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)))[0]:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGUSR1)  # answered while it waits
+    assert process.stderr.readline()
+
+
 def workers(parent: int) -> set[str]:
     """The processes of `-j` that are alive."""
     found = set()
@@ -229,7 +241,10 @@ def _stdin(content: bytes) -> Iterator[io.TextIOWrapper]:
 @contextmanager
 def _own_signal_handlers() -> Iterator[None]:
     """Those of pytest are back afterwards."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield
     finally:

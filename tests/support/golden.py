@@ -32,7 +32,7 @@ from support.trials import make_trials as trials
 FOLDER = Path(__file__).resolve().parents[1] / "output/golden"
 SUFFIXES = {"table": "txt", "markdown": "md", "latex": "tex"}
 CERTIFICATE = Certificate(
-    "Theorem 5", "failures", 113, 241.0000001, 950, False, "SVM, C = 0.5", 99.94, 2.346
+    "Theorem 6", "failures", 113, 241.0000001, 950, False, "SVM, C = 0.5", 99.94, 2.346
 )
 
 

@@ -84,11 +84,12 @@ def stored_trial(
 ) -> Outcome:
     """One as a results file may hold it: labels, numbers and nulls of all kinds."""
     every: dict[str, ParamValue] = {"kernel": "gaussian", "sigma": 1.0, "budget": 400, **params}
-    data = TrialData(path, 1000, 3, (None, 2.5), "ab" * 32, 1000, "unit", 2.5, True)
+    prepared: Any = {"limit": 1000, "scale": "unit", "positive": 2.5, "shuffled": True}
+    data = TrialData(path, 1000, 3, (None, 2.5), "ab" * 32, **prepared)
     rate = None if error else (100 + number) / 1000
     odd = {"zeta": 0.1 + 0.2, "norm": None, "seconds": 0.25}
     made = make_trial("ahpatron", rate, number, params=every, data=data, error=error, **odd)
-    return replace(made, id=f"{number:020x}", wall_seconds=0.5)
+    return replace(made, id=f"{number:020x}", wall_seconds=0.5, algorithm=8, header=1, version="1")
 
 
 def small_sweep(data: TrialData | None = None, repeats: int = 3) -> list[Outcome]:

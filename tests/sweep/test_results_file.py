@@ -11,20 +11,25 @@ import sys
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.sweep.results_file import (
     OPENING,
     ResultsFile,
     decode,
+    encode_header,
     encode_trial,
     looks_like_json,
+    merge_results,
     parse_results,
     read_results,
 )
-from ahpatron_cli.sweep.summary import METRICS, Criterion, summarise_trials
+from ahpatron_cli.sweep.summary import METRICS, Criterion, Outcome, summarise_trials
+from support.trials import make_trials
 from support.trials import stored_trial as trial
 
 FACTS = {"version": "1", "command": "ahpatron sweep"}
@@ -69,7 +74,7 @@ def test_a_line_of_the_wrong_shape_is_damaged_though_its_check_fits(
 ) -> None:
     content = json.loads(encode_trial(trial(1)))
     del content["check"]
-    assert decode(signed(content)) == trial(1)
+    assert decode(signed(content)) == replace(trial(1), version=None)  # the header has it
     (content[part] if part else content)[field] = value
     assert decode(signed(content)) is None
 
@@ -86,7 +91,7 @@ def test_what_was_added_is_there_again(tmp_path: Path) -> None:
     assert content.count(b"\n") == 4
     with ResultsFile(str(path), FACTS) as results:
         assert list(results.contents.trials.values()) == [trial(0), trial(1), trial(2)]
-        assert results.contents.headers == [FACTS]
+        assert results.contents.headers == [{**FACTS, "number": 1}]
     assert path.read_bytes() == content  # the same header is not written twice
     with ResultsFile(str(path), {**FACTS, "version": "2"}) as results:
         results.add(trial(7))
@@ -274,3 +279,71 @@ def test_results_of_0_2_0_are_not_continued(tmp_path: Path) -> None:
         ResultsFile(str(path), {**FACTS, "algorithm": 7})
     assert refusal.value.code == ExitCode.CANNOT_CREATE
     assert path.read_bytes() == OLD.read_bytes()
+
+
+def without_edition(line: bytes) -> bytes:
+    """A line as version 1.0 wrote it."""
+    content = json.loads(line)
+    for name in ("check", *(("algorithm", "source", "header") if "id" in content else ())):
+        del content[name]
+    return signed(content) + b"\n"
+
+
+def as_1_0_wrote(*parts: tuple[dict[str, Any], list[Outcome]]) -> bytes:
+    """Headers, each with the trials after it."""
+    lines = []
+    for facts, trials in parts:
+        lines += [encode_header(facts), *map(encode_trial, trials)]
+    return b"".join(map(without_edition, lines))
+
+
+def test_trials_of_1_0_have_the_edition_of_the_header_before_them() -> None:
+    parts = (
+        ({"version": "1.0.0", "algorithm": 7}, [trial(0), trial(1)]),
+        ({"version": "1.1.0", "algorithm": 8}, [trial(2)]),
+    )
+    contents = parse_results(as_1_0_wrote(*parts))
+    assert contents is not None
+    found = [(one.header, one.algorithm, one.version) for one in contents.trials.values()]
+    assert found == [(1, 7, "1.0.0"), (1, 7, "1.0.0"), (2, 8, "1.1.0")]
+    assert {one.source for one in contents.trials.values()} == {None}  # ahpatron is built in
+
+
+def test_a_learner_of_ones_own_that_was_changed_is_noticed_in_results_of_1_0() -> None:
+    """Its source was not stored; another result on the same permutation gives it away."""
+    before = make_trials("mine", [0.10, 0.11, 0.12])
+    after = [replace(one, id=f"{one.id} new") for one in make_trials("mine", [0.20, 0.21])]
+    facts = {"version": "1.0.0", "algorithm": 7}
+    contents = parse_results(as_1_0_wrote((facts, [*before, *after])))
+    assert contents is not None
+    assert [one.source for one in contents.trials.values()] == [
+        *["not recorded"] * 3,
+        *["not recorded, change 1"] * 2,
+    ]
+    (data,) = summarise_trials(list(contents.trials.values()), contents.headers).datasets
+    assert [one.mean for one in data.best] == pytest.approx([0.105, 0.205])
+
+
+def test_merged_results_refer_to_the_headers_of_the_merged_file() -> None:
+    first, second = (
+        parse_results(as_1_0_wrote(({**FACTS, "algorithm": number}, [trial(number)])))
+        for number in (7, 8)
+    )
+    assert first is not None
+    assert second is not None
+    merged = parse_results(merge_results({"a": first, "b": second, "c": first}).encoded())
+    assert merged is not None
+    assert [header["number"] for header in merged.headers] == [1, 2]
+    for one in merged.trials.values():
+        assert merged.headers[one.header - 1]["algorithm"] == one.algorithm
+
+
+def test_results_of_different_algorithms_are_reported_apart() -> None:
+    """Those of 0.2.0 have another number than the first ones of this format."""
+    files = {
+        name: read_results(str(OLD.with_name(name))) for name in (OLD.name, "results-1.0.jsonl")
+    }
+    merged = merge_results(files)
+    (data,) = summarise_trials(list(merged.trials.values()), merged.headers).datasets
+    names = [one.name for one in data.best]
+    assert names == ["ahpatron", "projectron", "nogd (algorithm 6)", "nogd (algorithm 7)"]

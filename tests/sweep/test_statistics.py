@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 from scipy.stats import friedmanchisquare, wilcoxon
 
-from ahpatron_cli.sweep.statistics import holm, over_datasets
+from ahpatron_cli.sweep.statistics import Order, common_orders, holm, over_datasets
 
 # Demšar (2006), Statistical comparisons of classifiers over multiple data sets, table 6:
 # areas under the ROC curve of C4.5, with m, with cf, with both tuned, on 14 data sets. He ranks two
@@ -86,3 +86,31 @@ def test_gaps_that_are_equal_as_fractions_tie() -> None:
     pairs = over_datasets(exact).pairs
     whole = over_datasets(tenths).pairs
     assert [pair.p_value for pair in pairs] == [pair.p_value for pair in whole]
+
+
+def orders(*repeats: int, seed: int = 0) -> set[Order]:
+    return {(seed, repeat) for repeat in repeats}
+
+
+TEN = orders(*range(10))
+
+
+@pytest.mark.parametrize(
+    ("finished", "common"),
+    [
+        ([TEN, TEN], TEN),
+        ([TEN], TEN),
+        ([TEN, TEN - orders(3)], TEN - orders(3)),
+        ([TEN - orders(1), TEN - orders(2), TEN - orders(3)], TEN - orders(1, 2, 3)),
+        ([TEN, TEN, orders(0)], TEN),  # one is far behind
+        ([orders(0), TEN, TEN], TEN),
+        ([orders(*range(30)), TEN, TEN], TEN),  # one is far ahead
+        ([orders(*range(30)), TEN], TEN),
+        ([orders(*range(10), seed=1), TEN, TEN], TEN),  # one has nothing in common
+        ([TEN, TEN, TEN, orders(*range(4))], TEN),
+        ([TEN, TEN, TEN, orders(*range(5))], orders(*range(5))),
+    ],
+)
+def test_common_permutations(finished: list[set[Order]], common: set[Order]) -> None:
+    """Settings with less than half of what the middle one has do not count."""
+    assert common_orders(finished) == common

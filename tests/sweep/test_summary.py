@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from msgspec import structs
 from scipy.stats import ttest_rel
 
 from ahpatron_cli.sweep.statistics import compare
-from ahpatron_cli.sweep.summary import METRICS, DatasetSummary, summarise_trials
+from ahpatron_cli.sweep.summary import METRICS, DatasetSummary, Outcome, summarise_trials
 from support.trials import make_data, make_run, make_trial, make_trials
 
 
@@ -70,15 +71,121 @@ def test_means_and_the_best() -> None:
     assert findings.best == [first, avp]
 
 
-def test_a_setting_with_fewer_permutations_is_not_the_best() -> None:
-    ahpatron, avp = found(
-        *make_trials("ahpatron", [0.10, 0.30]), *make_trials("avp", [0.05])
-    ).settings
-    assert ahpatron.best_of_data
-    assert avp.best_of_learner
-    gap = avp.difference
-    assert gap is not None
-    assert (gap.mean, gap.orders, gap.more_than_noise) == (pytest.approx(-0.05), 1, None)
+TEN = [0.10 + 0.01 * repeat for repeat in range(10)]
+"""Rates that depend on the permutation more than on the setting."""
+
+
+def lacking(repeat: int, trials: Sequence[Outcome]) -> list[Outcome]:
+    return [trial for trial in trials if trial.repeat != repeat]
+
+
+@pytest.mark.parametrize("lost", range(10))
+def test_the_best_setting_stays_the_best_if_any_of_its_trials_is_lost(lost: int) -> None:
+    """And so do all other means and differences, on the other nine permutations."""
+    best = make_trials("ahpatron", TEN, epsilon=0.5)
+    others = [
+        *make_trials("ahpatron", [rate + 0.001 for rate in TEN], epsilon=0.6),
+        *make_trials("avp", [rate + 0.002 for rate in TEN]),
+    ]
+    findings = found(*lacking(lost, best), *others)
+    first, second, avp = findings.settings
+    assert (findings.winner.key, first.best_of_data) == (first.key, True)
+    assert (first.missing, second.missing, avp.missing) == (1, 0, 0)
+    assert all(setting.compared for setting in findings.settings)
+    assert first.orders == second.orders
+    assert second.mean - first.mean == pytest.approx(0.001)
+    (_, rival) = findings.best
+    assert rival.difference is not None
+    assert (rival.difference.mean, rival.difference.orders) == (pytest.approx(0.002), 9)
+
+
+def test_a_setting_with_too_few_permutations_is_not_compared() -> None:
+    """Though its only permutation is the easiest one, and nobody is better on it."""
+    findings = found(
+        *make_trials("ahpatron", TEN, epsilon=0.5),
+        *make_trials("ahpatron", [0.01], epsilon=0.6),
+        *make_trials("avp", [0.02]),
+    )
+    first, second, avp = findings.settings
+    assert findings.winner.key == first.key
+    assert (second.compared, second.missing, second.mean) == (False, 9, 0.01)
+    assert not second.best_of_learner
+    assert (avp.compared, avp.best_of_learner, avp.difference) == (False, True, None)
+    (_, rival) = findings.best
+    assert (rival.compared, rival.best_of_data, rival.difference) == (False, False, None)
+    assert findings.verdict(rival) is None
+
+
+def test_ranks_and_marks_agree_on_incomplete_results() -> None:
+    """Of learners that are compared on every data set; the others have no rank."""
+    data = [make_data(f"{name}.svm") for name in "abc"]
+    trials = [
+        *(one for each in data for one in make_trials("ahpatron", TEN, each)),
+        *(one for each in data for one in make_trials("avp", [r + 0.002 for r in TEN], each)),
+        *(one for each in data for one in make_trials("rbp", [r + 0.001 for r in TEN], each)),
+    ]
+    easiest = trials[0]
+    findings = summarise_trials([trial for trial in trials if trial is not easiest])
+    assert findings.ranks.mean_ranks == {"ahpatron": 1.0, "rbp": 2.0, "avp": 3.0}
+    assert [found.winner.learner for found in findings.datasets] == ["ahpatron"] * 3
+    few = [one for one in trials if (one.learner, one.data) != ("rbp", data[0]) or one.repeat < 2]
+    findings = summarise_trials(few)
+    assert findings.ranks.mean_ranks == {"ahpatron": 1.0, "avp": 2.0}
+
+
+def test_settings_that_are_equally_good_are_all_the_best() -> None:
+    findings = found(
+        *make_trials("ahpatron", [0.2, 0.1], epsilon=0.5),
+        *make_trials("ahpatron", [0.1, 0.2], epsilon=0.6),
+        *make_trials("avp", [0.1, 0.2]),
+        *make_trials("rbp", [0.1, 0.3]),
+    )
+    assert [one.best_of_data for one in findings.settings] == [True, True, True, False]
+    assert [one.best_of_learner for one in findings.settings] == [True, False, True, True]
+    assert [findings.verdict(one) for one in findings.best] == ["best", "best", "n.s."]
+    assert (findings.winner.learner, findings.winner.params) == ("ahpatron", {"epsilon": 0.5})
+
+
+def of_edition(trials: Sequence[Outcome], **edition: Any) -> list[Outcome]:
+    return [structs.replace(one, id=f"{one.id} {edition}", **edition) for one in trials]
+
+
+@pytest.mark.parametrize(
+    ("editions", "names"),
+    [
+        (
+            [{"source": f"sha256:{digit * 64}", "algorithm": 8} for digit in "ab"],
+            ["mine (source aaaaaa)", "mine (source bbbbbb)"],
+        ),
+        ([{"algorithm": 7}, {"algorithm": 8}], ["mine (algorithm 7)", "mine (algorithm 8)"]),
+        ([{"version": "0.1"}, {"version": "0.2"}], ["mine (version 0.1)", "mine (version 0.2)"]),
+        (
+            [{"source": "sha256:cc", "algorithm": 7}, {"source": "their 1.0", "algorithm": 8}],
+            ["mine (source cc, algorithm 7)", "mine (their 1.0, algorithm 8)"],
+        ),
+    ],
+)
+def test_results_of_different_code_are_not_averaged(
+    editions: list[dict[str, Any]], names: list[str]
+) -> None:
+    """The first has three permutations, the second only two of them yet."""
+    findings = found(
+        *of_edition(make_trials("mine", [0.3, 0.4, 0.5]), **editions[0]),
+        *of_edition(make_trials("mine", [0.1, 0.2]), **editions[1]),
+        *make_trials("rbp", [0.2, 0.2, 0.2]),
+    )
+    means = {one.name: one.mean for one in findings.best}
+    assert means == pytest.approx({names[0]: 0.35, names[1]: 0.15, "rbp": 0.2})
+
+
+def test_versions_with_the_same_algorithms_are_one() -> None:
+    trials = make_trials("avp", [0.1, 0.3])
+    first, second = (
+        structs.replace(one, algorithm=8, version=version)
+        for one, version in zip(trials, ("1.1.0", "1.1.1"), strict=True)
+    )
+    (setting,) = found(first, second).settings
+    assert (setting.name, setting.mean) == ("avp", 0.2)
 
 
 @pytest.mark.parametrize(

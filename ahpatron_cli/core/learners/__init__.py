@@ -55,7 +55,8 @@ BUILT_IN: tuple[Kind, ...] = (
     TighterPerceptron, Norma, Silk, BSGD, BpaS, KRLS, Polk,
 )
 # fmt: on
-_sources: dict[Kind, str] = dict.fromkeys(BUILT_IN, "built-in")
+BUILT_IN_SOURCE = "built-in"
+_sources: dict[Kind, str] = dict.fromkeys(BUILT_IN, BUILT_IN_SOURCE)
 
 
 class Registry(Mapping[str, Kind]):
@@ -147,13 +148,13 @@ def _sha256(file: str) -> str:
 
 
 def _load(what: str, place: str, load: Callable[[], tuple[Any, str]]) -> Kind:
-    """Load third-party code and check the class; any exception becomes a LearnerLoadError."""
+    """Load third-party code and check the class; whatever it raises becomes a LearnerLoadError."""
     try:
         kind, source = load()
         return _checked(kind, place, source)
     except LearnerLoadError:
         raise
-    except Exception as error:  # third-party code may raise anything
+    except (Exception, SystemExit) as error:  # third-party code may raise anything
         message = f"{what} cannot be loaded: {type(error).__name__}: {error}"
         if isinstance(error, ImportError) and "ahpatron_cli" in str(error):
             message += f"; if it was written for version 0.2, see {GUIDE}"
@@ -169,8 +170,6 @@ def _checked(kind: Any, place: str, source: str) -> Kind:
         problem = "must have a `name` and a `title`"
     elif "__dataclass_fields__" not in vars(kind):
         problem = "must be a dataclass: put @dataclass before it"
-    elif "weight" in kind.specs():
-        problem = "must not have a parameter `weight`: the engine sets that attribute"
     elif any(hasattr(kind, name) for name in ("wants", "steps", "each_round")) or (
         list(inspect.signature(kind.update).parameters) != ["self", "f", "y", "margin"]
     ):

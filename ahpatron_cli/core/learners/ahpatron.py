@@ -102,7 +102,7 @@ class Ahpatron(Aggressive):
     stays and rescaled to the norm `c_t·U`.
     Symbols: B `budget`, ε `epsilon`, U `radius`, λ `step`, η `ridge`, c_t `rescale`.
 
-    `rescale=keep` is `c_t = ‖f_t‖/U` (Theorem 5, and the paper's experiments); a number is a
+    `rescale=keep` is `c_t = ‖f_t‖/U` (Theorem 6, and the paper's experiments); a number is a
     constant c_t (Theorem 4: 0.6, with λ = √2·U/√B, B >= 50, U <= √B/4, 3U/√B < ε < 1).
     `selection=magnitude` keeps the half with the largest |a| (ties: the older), as in the paper.
     `greedy` keeps the half found by greedy forward projection, after the paper's remark that the
@@ -179,7 +179,7 @@ class Ahpatron(Aggressive):
 
     def statistics(self) -> dict[str, int | float | None]:
         # Lemma 1, for halves: J <= max(2(|M'_T| + |N_T|)/B - 1, 0).
-        # Theorem 5 depends on ζ̂ = Σ ‖f_t - f̄_t‖ / (U·J).
+        # Theorem 6 depends on ζ̂ = Σ ‖f_t - f̄_t‖ / (U·J).
         J = self.halvings
         return {**super().statistics(), "zeta": self.gaps / (self.radius * J) if J else None}
 
@@ -200,7 +200,7 @@ class AhpatronPlus(Ahpatron):
         f ← Proj_U(f + λ_t·y·κ(x,·))  if  y·f(x) < 1 - ε,    λ_t = λ/√(1 + M'_t/B).
 
     Steps that shrink with M'_t, the number of rounds with `y·f(x) <= 0`, replace tuning ε for each
-    data set. Removing a quarter changes f less than removing half. Theorem 5 requires halves and a
+    data set. Removing a quarter changes f less than removing half. Theorem 6 requires halves and a
     constant `λ = U/(2√B)`, so these defaults have no mistake bound. That they make fewer mistakes
     is measured (tests/benchmarks), not proved.
 

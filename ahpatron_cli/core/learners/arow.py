@@ -96,6 +96,10 @@ class SecondOrderLearner(Learner):
         self.restarts += 1
         f.successor = self.begin(f.kernel, f.classes)
 
+    @property
+    def last_reset(self) -> int | None:
+        return self.birth or None
+
     def warnings(self, f: SecondOrder) -> list[str]:
         if not self.restarts:
             return []

@@ -11,7 +11,7 @@ from ahpatron_cli.core.errors import LimitReachedError, ParameterError
 from ahpatron_cli.core.expansion import Expansion, Hypothesis
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.parameters import Declared, choice, integer, real
-from ahpatron_cli.core.state import Stateful, StateReader
+from ahpatron_cli.core.state import State, Stateful, StateReader
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ahpatron_cli.core.points import Points
 
 REST, SHARED = "rest", "shared"
+SET_BY_ENGINE = ("round", "weight", "rng")
+CALLS = ("update_below", "next_call")
+"""Attributes that say when `update` is called; saved with every learner."""
 
 
 @dataclass
@@ -79,6 +82,13 @@ class Learner(Declared, Stateful):
     weight = 1.0
     rng = cast("np.random.Generator", None)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        for name in SET_BY_ENGINE:
+            if name in vars(cls):
+                what = f"{cls.__name__} must not have a parameter or attribute `{name}`"
+                raise TypeError(f"{what}: the engine sets it in each round")
+        super().__init_subclass__(**options)
+
     def resolved(self, horizon: int | None) -> Self:
         """A copy for one run; parameters that depend on T are set if T (`horizon`) is known."""
         return dataclasses.replace(self)
@@ -105,6 +115,11 @@ class Learner(Declared, Stateful):
         limits = (getattr(self, name, None) for name in ("budget", "max_support"))
         return min((limit for limit in limits if limit is not None), default=None)
 
+    @property
+    def last_reset(self) -> int | None:
+        """The round, from 1, in which f last started from scratch; None if it never did."""
+        return None
+
     def statistics(self) -> dict[str, int | float | None]:
         """Statistics of the run in addition to the tally, by name; None if not defined yet."""
         return {name: getattr(self, name) for name in self.reports}
@@ -113,8 +128,15 @@ class Learner(Declared, Stateful):
         """Warnings about numerical problems or resets during the run, one text each."""
         return []
 
+    def state_dict(self) -> State:
+        calls = {"update_below": float(self.update_below), "next_call": self.next_call}
+        return super().state_dict() | calls
+
     def load_state_dict(self, state: StateReader) -> None:
+        self._load_calls(state)
         for name in self.kept:
+            if name in CALLS:
+                continue
             key, now = name.lstrip("_"), getattr(self, name)
             value = state.value(key)
             kinds = (int, float) if type(now) is float else (type(now),)
@@ -122,6 +144,16 @@ class Learner(Declared, Stateful):
                 raise state.refusal(key, "has an invalid value")
             setattr(self, name, value)
         self.check(state)
+
+    def _load_calls(self, state: StateReader) -> None:
+        """Restore when `update` is called: updates may change that."""
+        update_below, next_call = (state.value(name) for name in CALLS)
+        if type(update_below) is not float or math.isnan(update_below):
+            raise state.refusal("update_below", "has an invalid value")
+        if next_call != math.inf and (type(next_call) is not int or next_call < 0):
+            raise state.refusal("next_call", "has an invalid value")
+        self.update_below = update_below
+        self.next_call = next_call
 
 
 def budget_parameter(meaning: str = "most examples kept", **changes: Any) -> Any:

@@ -30,7 +30,8 @@ class FOGD(GradientLearner):
     The Gaussian kernel is approximated by random features: D frequencies u are drawn
     from N(0, I/σ²), and `z(x) = [cos(Ux), sin(Ux)]/√D`, so that `E[z(x)·z(x')] = κ(x, x')`. Then
     `f(x) = w·z(x)`, w = 0 at first, and `w ← w + η·y·z(x)` if `y·f(x) < 1`; η is ω·η for an example
-    of weight ω. Symbols: D `features`, η `step`, T `horizon`. ‖f‖ is reported as ‖w‖.
+    of weight ω. D frequencies are 2D features, so w has 2D entries. Symbols: D `features`,
+    η `step`, T `horizon`. ‖f‖ is reported as ‖w‖.
 
     Deviations
     ----------
@@ -46,15 +47,15 @@ class FOGD(GradientLearner):
     """
 
     name = "fogd"
-    title = "FOGD: gradient descent on D random Fourier features (Lu et al. 2016)"
+    title = "FOGD: gradient descent on random Fourier features, D frequencies (Lu et al. 2016)"
     references = ("lu2016",)
     grid = ("step=10^[-3:3]/sqrt(T)",)
     takes_costs = True
 
-    budget: int = budget_parameter("number of features, unless D is given")
+    budget: int = budget_parameter("number of frequencies, unless D is given")
     features: int = integer(
         "D",
-        "number of random Fourier features",
+        "random frequencies, each with a cosine and a sine: w has 2D entries",
         at_least=1,
         formula="B",
         derive=lambda self: self.budget,
@@ -181,7 +182,7 @@ class SkeGD(GradientLearner):
     update_below = HINGE
 
     since_switch = 0  # rounds since |S| = B
-    kept = ("update_below", "since_switch")
+    kept = ("since_switch",)
 
     def __post_init__(self) -> None:
         super().__post_init__()

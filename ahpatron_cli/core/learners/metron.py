@@ -70,12 +70,12 @@ class Metron(SecondOrderLearner):
     budget: int = budget_parameter()
     alarm: float = as_in(Arow, "alarm", 12.0, over=None, at_least=1)
     multiclass: str = multiclass_parameter(SHARED, REST)
-    tracker: str = choice("", "whether a second head follows a concept that moves", "on", "off")
+    tracker: str = choice("", "a second memory that follows a concept that moves", "off", "on")
 
     next_call = 1
     metric_changes = 0
     effective_features = 0.0
-    kept = (*SecondOrderLearner.kept, "next_call", "metric_changes", "effective_features")
+    kept = (*SecondOrderLearner.kept, "metric_changes", "effective_features")
     reports = ("restarts", "metric_changes", "effective_features")
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> MetricExpansion:

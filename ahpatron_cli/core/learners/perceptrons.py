@@ -74,7 +74,7 @@ class Alma(Learner):
     gain: float = real("C", "coefficient of the first example", math.sqrt(2), over=0, formula="√2")
 
     updates = 0  # k - 1
-    kept = ("update_below", "updates")
+    kept = ("updates",)
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
         self.update_below = self.required_margin()

@@ -18,6 +18,7 @@ from ahpatron_cli.core.parameters import integer, real
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.span import SpanExpansion
+from ahpatron_cli.core.state import StateReader
 
 
 class HintedExpansion(SpanExpansion):
@@ -26,14 +27,21 @@ class HintedExpansion(SpanExpansion):
     M is `memory`, λ is `hint_weight`; Q is kept while |S| < `most`.
     """
 
-    own: ClassVar[Any] = {"hint_weight": float, "recent": Points, "labels": "r"}
-    kept: ClassVar[Any] = {**SpanExpansion.kept, **own}
+    kept: ClassVar[Any] = {
+        **SpanExpansion.kept,
+        **{"hint_weight": float, "recent": Points, "labels": "r", "_memory": "fixed"},
+    }
     recent: Points | None
 
     def __init__(self, kernel: Kernel, memory: int, most: int, hint_weight: float) -> None:
         super().__init__(kernel, gram=True, most=most)
         self._memory, self.hint_weight = memory, hint_weight
         self.recent, self.labels = None, np.empty(0)  # examples and labels of the last M rounds
+
+    def check(self, state: StateReader) -> None:
+        super().check(state)
+        if len(self.labels) > self._memory:
+            raise state.refusal("labels", "are those of more rounds than are remembered")
 
     def open(self, block: Points) -> None:
         super().open(block)

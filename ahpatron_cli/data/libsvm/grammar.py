@@ -18,7 +18,7 @@ from array import array
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME, UTF_16_MARKS
+from ahpatron_cli.data.source import JSON_HINTS, MAX_LINE, STDIN_NAME, UTF_16_MARKS, as_word
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
 MAX_FEATURES = 10_000_000
@@ -32,7 +32,6 @@ _QUERY = re.compile(rb"qid:[0-9]++")
 _NO_LABEL = re.compile(rb"\?|(?:[0-9]++|qid):.*+")
 _FORBIDDEN = re.compile(rb"[^\t -~]+")
 
-_JSON = "JSON", "write each object as a line `label index:value ...`"
 _ARFF = (
     "an ARFF file",
     'make CSV of it: `awk \'tolower($1)=="@attribute"{h=h s $2;s=","} d&&NF&&!/^%/; '
@@ -41,8 +40,8 @@ _ARFF = (
 _VOWPAL = "Vowpal Wabbit text", "write each line as `label index:value ...`, without `|` and names"
 _FOREIGN: dict[bytes, tuple[str, str]] = {
     b"<": ("an HTML or XML page", "check the download link"),
-    b"{": _JSON,
-    b"[": _JSON,
+    b"{": ("JSON", JSON_HINTS[b"{"]),
+    b"[": ("JSON", JSON_HINTS[b"["]),
     b"@": _ARFF,
     b"|": _VOWPAL,
 }
@@ -146,9 +145,7 @@ def user_error(fault: Fault, path: str, line: int, text: bytes) -> UserError:
 
 def hint_of(fault: Fault, path: str) -> str | None:
     """The hint of a fault, with FILE replaced by the path."""
-    if fault.hint is None or path == STDIN_NAME:
-        return fault.hint
-    return fault.hint.replace("FILE", shlex.quote(path), 1)
+    return fault.hint and fault.hint.replace("FILE", as_word(path), 1)
 
 
 def _data_part(text: bytes) -> bytes:

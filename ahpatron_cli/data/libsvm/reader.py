@@ -98,10 +98,9 @@ class SvmReader(Reader):
             if len(chunk.labels):
                 yield chunk
 
-    def _note(self, chunk: Batch) -> None:
-        rows = chunk.stored
-        self.rows_read += len(chunk.labels)
-        self.values_read += len(rows.values)
+    def _note(self, batch: Batch) -> None:
+        super()._note(batch)
+        rows = batch.stored
         self.traits.max_index = max(self.traits.max_index, rows.width - 1)
         self.traits.zero_based = self.traits.zero_based or not rows.columns.all()
 
@@ -197,5 +196,6 @@ def scan(path: str, max_rows: int | None = None) -> LabelTally:
                     found.count(label, count)
             if found.rows + unlabelled == max_rows:
                 break
-        found.sha256 = source.sha256()
+        if max_rows is None:
+            found.sha256 = source.sha256()
     return found

@@ -1,0 +1,291 @@
+"""Cells of tables: values of columns as every reader returns them, and what their texts mean.
+
+A reader converts the columns of its format to numbers (an array of floats), `Dates` or `Texts`.
+A `Schema` turns these into features and labels, and knows no format: the same rows give the same
+model in each of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import UTC, datetime, time, timedelta
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.data.labels import PLAIN_PAIRS, show
+
+MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None", "?"})
+"""Cells that stand for a missing value."""
+LabelKind: TypeAlias = Literal["text", "number", "boolean", "date"]
+"""What all labels of a table are: labels that are not plain text have several spellings."""
+_BOOLEANS = {
+    **dict.fromkeys(("True", "TRUE", "true"), "True"),
+    **dict.fromkeys(("False", "FALSE", "false"), "False"),
+}
+"""Booleans as pandas, R and JSON write them, with the spelling that is shown."""
+_PAIRS = tuple({show(label) for label in pair} for pair in PLAIN_PAIRS)
+_EPOCH = datetime(1970, 1, 1)  # moments without a zone count as UTC
+_EPOCH_UTC = _EPOCH.replace(tzinfo=UTC)
+_SECOND = 10**9
+_DAY = 86_400 * _SECOND
+"""Nanoseconds of a second and of a day."""
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:.+)?|[0-9]{2}:[0-9]{2}(:.+)?")
+_FRACTION = re.compile(r"((?:.{10}[T ])?[0-9]{2}:[0-9]{2}:[0-9]{2})[.,]([0-9]+)(.*)")
+"""A date and time, or a time, with a fraction of a second: before it, its digits, and the zone."""
+
+
+# Columns ------------------------------------------------------------------------------------------
+
+
+class Texts:
+    """Cells of a text column: the number of each cell in a list of texts."""
+
+    def __init__(self, codes: Integers, texts: list[str]) -> None:
+        self.codes = codes
+        self.texts = texts
+
+    @classmethod
+    def of(cls, cells: Sequence[str]) -> Texts:
+        """The cells of a list."""
+        numbers = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}
+        codes = np.fromiter(map(numbers.__getitem__, cells), np.int64, len(cells))
+        return cls(codes, list(numbers))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, part: slice | Integers) -> Texts:
+        return Texts(self.codes[part], self.texts)
+
+    def counts(self) -> Iterator[tuple[str, int, int]]:
+        """Yield each text that occurs, with its number of cells and its first row."""
+        counts = np.bincount(self.codes, minlength=len(self.texts))
+        rows = np.arange(len(self))
+        first = np.zeros(len(self.texts), dtype=np.int64)
+        first[self.codes[::-1]] = rows[::-1]  # of several rows the last assigned one stays
+        found = zip(self.texts, counts.tolist(), first.tolist(), strict=True)
+        return (one for one in found if one[1])
+
+    def tolist(self) -> list[str]:
+        """All cells as text."""
+        found: list[str] = np.array(self.texts, dtype=object)[self.codes].tolist()
+        return found
+
+    def numbers(self, read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
+        """`read(cell)` of each cell (NaN if missing); also the first row where that is None."""
+        counts = np.bincount(self.codes, minlength=len(self.texts)).tolist()
+        values = [
+            np.nan if not count or text in MISSING else read(text)
+            for text, count in zip(self.texts, counts, strict=True)
+        ]
+        wrong = [code for code, value in enumerate(values) if value is None]
+        row = int(np.argmax(np.isin(self.codes, wrong))) if wrong else None
+        return np.array(values, dtype=np.float64)[self.codes], row
+
+
+class Dates:
+    """Cells of a column of dates, of dates with times, or of times of day.
+
+    Only formats with types for these return them. CSV has ISO 8601 text instead, of which `days`
+    makes the same numbers.
+
+    Parameters
+    ----------
+    moments : array of datetime64
+        NaT if missing. A time of day is on 1970-01-01. Moments with a time zone are in UTC.
+    form : {"date", "moment", "time"}
+    has_zone : bool
+    """
+
+    def __init__(
+        self,
+        moments: NDArray[np.datetime64],
+        form: Literal["date", "moment", "time"],
+        *,
+        has_zone: bool = False,
+    ) -> None:
+        self.moments = moments
+        self.form = form
+        self.has_zone = has_zone
+
+    def __len__(self) -> int:
+        return len(self.moments)
+
+    def __getitem__(self, part: slice | Integers) -> Dates:
+        return Dates(self.moments[part], self.form, has_zone=self.has_zone)
+
+    def days(self) -> Floats:
+        """Days since 1970-01-01 with fractions, as `days` reads them; NaN if missing."""
+        midnights = self.moments.astype("datetime64[D]")
+        rest = (self.moments - midnights).astype("timedelta64[ns]").astype(np.int64)
+        found = _with_fraction(midnights.astype(np.int64), rest)
+        found[np.isnat(self.moments)] = np.nan
+        days: Floats = found
+        return days
+
+    def texts(self) -> Texts:
+        """The cells as ISO 8601 text, with as many digits as they need; empty if missing."""
+        distinct, codes = np.unique(self.moments, return_inverse=True)
+        return Texts(codes, [self._text(one) for one in distinct])
+
+    def _text(self, moment: np.datetime64) -> str:
+        if np.isnat(moment):
+            return ""
+        written = str(np.datetime_as_string(moment))
+        date, _, clock = written.partition("T")
+        if self.form == "date":
+            return date
+        clock = _trimmed(clock or "00:00:00")
+        if self.form == "time":
+            return clock
+        return f"{date}T{clock}Z" if self.has_zone else f"{date}T{clock}"
+
+
+Values: TypeAlias = Floats | Dates | Texts
+"""Values of a column: floats (NaN if missing), dates, or text without surrounding spaces."""
+
+
+class Cells(NamedTuple):
+    """Consecutive rows of a table: line number of each row, and columns by name.
+
+    Columns that are to be copied as text are `Spans`.
+    """
+
+    lines: Integers
+    columns: dict[str, Values]
+
+    def texts(self, name: str) -> Texts:
+        """The cells of a column that the reader was asked to return as text."""
+        values = self.columns[name]
+        assert isinstance(values, Texts)
+        return values
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
+
+def number(cell: str) -> float | None:
+    """Parse a cell as a finite number; None if it is none."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if abs(value) < np.inf and "_" not in cell and cell.isascii() else None
+
+
+def is_plain(cell: str) -> bool:
+    """Whether a cell is a number that is written as Python writes it: 7, 1.5, 2.0, not 007, 1E2."""
+    value = number(cell)
+    return value is not None and cell in (show(value), repr(value))
+
+
+def number_texts(values: NDArray[Any]) -> Texts:
+    """Numbers of any type as text: whole ones as integers, others with the digits they need."""
+    distinct, codes = np.unique(values, return_inverse=True)
+    return Texts(codes, [number_text(value) for value in distinct])
+
+
+def number_text(value: Any) -> str:
+    """A number as text: 1 for 1.0, with the fewest digits that its type needs; empty for NaN."""
+    if value != value:
+        return ""
+    return show(value) if abs(value) < np.inf else str(value)
+
+
+# Dates --------------------------------------------------------------------------------------------
+
+
+def days(cell: str) -> float | None:
+    """Parse an ISO 8601 date or time: days since 1970-01-01, with fractions; None if it is none."""
+    found = _moment(cell)
+    if found is None:
+        return None
+    return float(_with_fraction(*found))
+
+
+def _with_fraction(date: Any, nanoseconds: Any) -> Any:
+    """Days since 1970-01-01, of whole days and nanoseconds: integers, or arrays of these."""
+    is_before = date < 0  # then -1 hour is 0 days - 1 hour, not -1 day + 23 hours: rounded less
+    return date + is_before + (nanoseconds - _DAY * is_before) / _DAY
+
+
+def _moment(cell: str) -> tuple[int, int] | None:
+    """Whole days since 1970-01-01 and nanoseconds of the last day, of an ISO 8601 date or time."""
+    if not _MOMENT.fullmatch(cell):
+        return None
+    nanoseconds = 0
+    if ("." in cell or "," in cell) and (parts := _FRACTION.fullmatch(cell)):
+        before, digits, zone = parts.groups()
+        nanoseconds = int(digits[:9].ljust(9, "0"))  # datetime would cut it after six digits
+        cell = before + zone
+    try:
+        if cell[2] == ":":
+            moment = datetime.combine(_EPOCH, time.fromisoformat(cell))
+        else:
+            moment = datetime.fromisoformat(cell)
+    except ValueError:
+        return None
+    since = moment - (_EPOCH_UTC if moment.tzinfo else _EPOCH)
+    return since.days, since.seconds * _SECOND + nanoseconds
+
+
+def _date_text(cell: str) -> str | None:
+    """The one spelling of a date or time, in UTC; midnight is written as a date."""
+    found = _moment(cell)
+    if found is None:
+        return None
+    date, nanoseconds = found
+    midnight = _EPOCH + timedelta(days=date)
+    seconds, fraction = divmod(nanoseconds, _SECOND)
+    clock = f"{(midnight + timedelta(seconds=seconds)):%H:%M:%S}.{fraction:09}"
+    if cell[2] == ":":
+        return _trimmed(clock)
+    written = midnight.date().isoformat()
+    return f"{written}T{_trimmed(clock)}" if nanoseconds else written
+
+
+def _trimmed(clock: str) -> str:
+    """A time of day without zeros at the end of its fraction."""
+    return clock.rstrip("0").rstrip(".") if "." in clock else clock
+
+
+# Categories and labels ----------------------------------------------------------------------------
+
+
+def category_name(cell: str) -> str:
+    """The name of a category: booleans, whole numbers and dates have one spelling, 1 for 1.0."""
+    if is_plain(cell):
+        return show(float(cell))
+    return _BOOLEANS.get(cell) or _date_text(cell) or cell
+
+
+def label_kind(labels: Collection[str]) -> LabelKind:
+    """What these labels are: booleans, numbers or dates if all of them are; else text.
+
+    Numbers must be plain, so that no two labels become one, and none is shown in another way: 1E2,
+    007 and integers of more than 53 bits are text. The pairs -1/+1 and 0/1 may have a plus sign.
+    """
+    kinds: tuple[LabelKind, ...] = ("boolean", "number", "date")
+    for kind in kinds:
+        spellings = {label_key(label, kind) for label in labels}
+        has_sign = kind == "number" and any(label.startswith("+") for label in labels)
+        is_pair = any(spellings <= pair for pair in _PAIRS)
+        if None not in spellings and (is_pair or not has_sign):
+            return kind
+    return "text"
+
+
+def label_key(label: str, kind: LabelKind) -> str | None:
+    """The spelling by which labels of this kind are compared; None if this is of another kind."""
+    if kind == "boolean":
+        return _BOOLEANS.get(label)
+    if kind == "number":
+        value = number(label)
+        return None if value is None or not is_plain(label.removeprefix("+")) else show(value)
+    if kind == "date":
+        return _date_text(label)
+    return label

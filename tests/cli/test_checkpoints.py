@@ -1,0 +1,213 @@
+"""`run --checkpoint`: a signal at any time loses nothing, and another run is refused."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from ahpatron_cli import models
+from ahpatron_cli.cli.app import app
+from ahpatron_cli.cli.options import flag
+from ahpatron_cli.cli.run import OF_THE_CALL, OF_THE_MODEL, OF_THE_STREAM
+from support.command import Ahpatron, wait_until_read
+from support.labels import EVERY, NUMBERS, libsvm, table
+
+ENDINGS = [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+COUNTS = ("rounds", "mistakes", "updates", "support_size")
+
+
+def counts(record: dict[str, Any]) -> list[Any]:
+    return [record[name] for name in COUNTS]
+
+
+@pytest.mark.parametrize(("number", "code"), ENDINGS)
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_signal_while_rows_are_read_again_leaves_the_checkpoint(
+    ahpatron: Ahpatron,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    number: signal.Signals,
+    code: int,
+) -> None:
+    """The rows before the checkpoint are three batches; the signal comes after the first."""
+    whole = table(EVERY[kind], 5000)
+    ahpatron.write("t.csv", whole)
+    words = ("run", "t.csv", "--label", "y", "--id", "name", "-l", "ahpatron", "-B", 20)
+    uninterrupted = ahpatron.json(*words)["runs"][0]
+    ahpatron.write("t.csv", "".join(whole.splitlines(keepends=True)[:3001]))
+    ahpatron.succeed(*words, "--checkpoint", "c.npz")
+    checkpoint = ahpatron.folder / "c.npz"
+    before = checkpoint.read_bytes()
+    ahpatron.write("t.csv", whole)
+    replayed = models.Trail.add
+
+    def then_signal(trail: models.Trail, batch: Any) -> None:
+        replayed(trail, batch)
+        os.kill(os.getpid(), number)
+        monkeypatch.undo()
+
+    monkeypatch.setattr(models.Trail, "add", then_signal)
+    ended = ahpatron(*words, "--checkpoint", "c.npz", "--out", "r.json")
+    assert (ended.code, ended.out) == (code, "")
+    assert "c.npz" in ended.err
+    assert checkpoint.read_bytes() == before
+    assert ahpatron.files() == {"t.csv", "c.npz"}
+    (last,) = ahpatron.json(*words, "--checkpoint", "c.npz")["runs"]
+    assert counts(last) == counts(uninterrupted)
+
+
+@pytest.mark.parametrize(("number", "code"), ENDINGS)
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_a_signal_while_a_pipe_is_read_again_leaves_the_checkpoint(
+    ahpatron: Ahpatron, kind: str, number: signal.Signals, code: int
+) -> None:
+    lines = libsvm(NUMBERS[kind], 600).splitlines(keepends=True)
+    words = ("run", "-", "--labels", ",".join(NUMBERS[kind]), "-B", 20, "--checkpoint", "c.npz")
+    ahpatron.succeed(*words, stdin="".join(lines[:300]).encode())
+    checkpoint = ahpatron.folder / "c.npz"
+    before = checkpoint.read_bytes()
+    with ahpatron.start(*words) as process:
+        assert process.stdin
+        process.stdin.write("".join(lines[:200]))
+        process.stdin.flush()
+        wait_until_read(process)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    assert process.returncode == code
+    assert checkpoint.read_bytes() == before
+    last = ahpatron.run(*words[1:], stdin="".join(lines).encode())
+    whole = ahpatron.run(*words[1:-2], stdin="".join(lines).encode())
+    assert counts(last) == counts(whole)
+
+
+def test_a_signal_after_the_checkpoint_keeps_what_was_learned(ahpatron: Ahpatron) -> None:
+    lines = libsvm(NUMBERS["0/1"], 600).splitlines(keepends=True)
+    words = ("run", "-", "-B", 20, "--checkpoint", "c.npz")
+    ahpatron.succeed(*words, stdin="".join(lines[:300]).encode())
+    with ahpatron.start(*words) as process:
+        assert process.stdin
+        assert process.stderr
+        process.stdin.write("".join(lines[:500]))
+        process.stdin.flush()
+        while "continues after 300 rounds" not in process.stderr.readline():
+            pass
+        wait_until_read(process)
+        process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 143
+    done = ahpatron.succeed(*words, "--json", stdin="".join(lines).encode())
+    assert "continues after 500 rounds" in done.err
+
+
+def test_a_pipe_that_has_shown_one_label_only_can_go_on(ahpatron: Ahpatron) -> None:
+    """Label 1 may be of the pair -1/+1 or 0/1: the checkpoint must not decide it."""
+    words = ("run", "-", "--checkpoint", "c.npz", "--every", 64)
+    for other in ("-1", "0"):
+        rows = [f"1 1:{i % 5}\n" for i in range(100)] + [f"{other} 1:{i % 5}\n" for i in range(100)]
+        with ahpatron.start(*words) as process:
+            assert process.stdin
+            process.stdin.write("".join(rows[:100]))
+            process.stdin.flush()
+            wait_until_read(process)
+            process.terminate()
+            process.communicate(timeout=60)
+        assert process.returncode == 143
+        found = ahpatron.json(*words, stdin="".join(rows).encode())
+        assert found["data"]["labels"] == [int(other), 1]
+        assert found["runs"][0]["rounds"] == 200
+        (ahpatron.folder / "c.npz").unlink()
+
+
+CHANGED = {
+    "learner": "-l rbp",
+    "budget": "-B 60",
+    "kernel": "--kernel laplacian",
+    "sigma": "--sigma 2",
+    "epsilon": "--epsilon 0.6",
+    "param": "-p radius=3",
+    "theorem": "--theorem 4",
+    "scale": "--scale standard",
+    "positive": "--positive no",
+    "cost": "--cost yes=5",
+    "labels": "--labels no,yes,maybe",
+    "layout": "--layout sparse",
+    "warm_up": "--warm-up 50",
+    "label": "--label other",
+    "drop": "--drop b",
+    "category": "--category kind",
+    "missing": "--missing zero",
+    "id": "--id name",
+    "repeats": "--repeats 2",
+    "seed": "--seed 1",
+    "shuffle": "--shuffle",
+    "limit": "--limit 100",
+}
+"""For each option that must not change: another value than that of the checkpoint."""
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Ahpatron:
+    """A folder with a table, a checkpoint c.npz and a model m.npz of a run on it."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("begun"))
+    lines = table(EVERY["text"]).splitlines()
+    rows = [f"{line},{number % 3},{'pq'[number % 2]}" for number, line in enumerate(lines[1:])]
+    rows[5] = rows[5].replace(rows[5].split(",")[1], "", 1)  # a missing cell
+    ahpatron.write("t.csv", "\n".join([f"{lines[0]},kind,other", *rows, ""]))
+    for where in ("--checkpoint c.npz", "--save m.npz"):
+        ahpatron.succeed(*BEGUN, *where.split())
+    return ahpatron
+
+
+BEGUN = ("run", "t.csv", "--label", "y", "--drop", "name", "--drop", "other", "-l", "ahpatron")
+
+
+def option_names(command: str) -> set[str]:
+    commands: Any = typer.main.get_command(app)
+    return {param.name for param in commands.commands[command].params}
+
+
+def test_every_option_of_run_says_what_it_belongs_to() -> None:
+    kinds = (OF_THE_MODEL, OF_THE_STREAM, OF_THE_CALL)
+    assert sum(map(len, kinds)) == len(frozenset.union(*kinds))
+    assert frozenset.union(*kinds) == option_names("run")
+
+
+@pytest.mark.parametrize("name", sorted(OF_THE_MODEL | OF_THE_STREAM))
+def test_a_checkpoint_refuses_every_option_that_changed(begun: Ahpatron, name: str) -> None:
+    before = (begun.folder / "c.npz").read_bytes()
+    begun.succeed(*BEGUN, "--checkpoint", "c.npz")
+    words = [*BEGUN, "--checkpoint", "c.npz"]
+    if name == "learner":
+        words.remove("-l")
+        words.remove("ahpatron")
+    if name == "label":
+        words.remove("--label")
+        words.remove("y")
+        words[words.index("other")] = "y"  # which is no feature
+    if name == "id":
+        words.remove("--drop")
+        words.remove("name")
+    said = begun.refusal(2, *words, *CHANGED[name].split())
+    assert ("one pass" if name in ("repeats", "shuffle") else "another run") in said
+    assert (begun.folder / "c.npz").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", sorted(OF_THE_MODEL))
+def test_a_model_refuses_every_option_whose_value_it_has(begun: Ahpatron, name: str) -> None:
+    said = begun.refusal(2, "run", "t.csv", "--resume", "m.npz", *CHANGED[name].split())
+    assert f"{flag(name)} cannot be combined with --resume" in said
+
+
+def test_the_order_of_repeated_options_does_not_matter(begun: Ahpatron) -> None:
+    words = ("run", "t.csv", "--drop", "other", "--drop", "name", "-l", "ahpatron", "--label", "y")
+    assert "continues after" in begun.succeed(*words, "--checkpoint", "c.npz").err
+
+
+def test_what_belongs_to_the_call_may_change(begun: Ahpatron, tmp_path: Path) -> None:
+    moved = tmp_path / "moved.csv"
+    moved.write_bytes((begun.folder / "t.csv").read_bytes())
+    words = ("run", moved, *BEGUN[2:], "--checkpoint", "c.npz", "--metrics", "--window", 50)
+    assert "continues after 150 rounds" in begun.succeed(*words, "--every", 7, "-v").err

@@ -1,0 +1,109 @@
+"""Commands in hints: they do what the hint says, on the files that were refused."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from support.command import Ahpatron
+
+ROWS = [{"a": i % 7, "b b": i * i % 5, "y": "yes" if i % 3 else "no"} for i in range(60)]
+LINES = [f"{row['a']},{row['b b']},{row['y']}" for row in ROWS]
+BODY = "\n".join(LINES) + "\n"
+ARFF = "@relation r\n@attribute a numeric\n@attribute b numeric\n@attribute y {yes,no}\n@data\n"
+SVM = "".join(f"{(-1) ** i} 1:{i % 7} 2:{i % 5}\n" for i in range(60))
+
+HINTS = [
+    ("d.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS), "data.csv"),
+    ("d.json", json.dumps(ROWS), "data.csv"),
+    ("twice.csv", "a,a,y\n" + BODY, "named.csv"),
+    ("twice.tsv", "a b\ta b\ty\n" + BODY.replace(",", "\t"), "named.csv"),
+    ("two lines.csv", '"a\nb","a\nb",y\n' + BODY, "named.csv"),
+    ("unnamed.csv", ",,\n" + BODY, "named.csv"),
+    ("headless.csv", BODY.replace(",", ".5,", 1), "named.csv"),
+    ("utf16.csv", ("a,b,y\n" + BODY).encode("utf-16"), "utf8.csv"),
+    ("latin.csv", ("ä,b,y\n" + BODY).encode("latin-1"), "utf8.csv"),
+    ("mac.csv", ("a,b,y\n" + BODY).replace("\n", "\r"), "fixed.csv"),
+]
+"""Name and content of a table that is refused, and the file that the command makes."""
+
+
+@pytest.mark.parametrize(("name", "content", "made"), HINTS, ids=[name for name, *_ in HINTS])
+def test_a_refused_table_is_read_after_the_command_of_the_hint(
+    ahpatron: Ahpatron, name: str, content: str | bytes, made: str
+) -> None:
+    ahpatron.write(name, content)
+    command = command_in(ahpatron.refusal(65, "run", name, "--label", "y"))
+    assert ahpatron.shell(command).code == 0
+    names = re.split(r"[,\t]", (ahpatron.folder / made).read_text().splitlines()[0])
+    found = ahpatron.json("run", made, "--label", names[-1])
+    assert found["data"]["rounds"] == len(ROWS)
+
+
+def test_a_refused_file_without_label_option_is_read_after_the_command(ahpatron: Ahpatron) -> None:
+    ahpatron.write("d.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS))
+    ahpatron.write("d.arff", ARFF + BODY)
+    for name in ("d.jsonl", "d.arff"):
+        command = command_in(ahpatron.refusal(65, "run", name))
+        assert ahpatron.shell(command).code == 0
+        found = ahpatron.json("run", "data.csv", "--label", "y")
+        assert found["data"]["rounds"] == len(ROWS)
+
+
+def test_refused_libsvm_text_is_read_after_the_command(ahpatron: Ahpatron) -> None:
+    for name, content in (
+        ("mac.svm", SVM.replace("\n", "\r").encode()),
+        ("utf16.svm", SVM.encode("utf-16")),
+    ):
+        ahpatron.write(name, content)
+        assert ahpatron.shell(command_in(ahpatron.refusal(65, "run", name))).code == 0
+        assert ahpatron.json("run", "fixed.svm")["data"]["rounds"] == 60
+
+
+def test_no_command_names_standard_input_as_a_file(ahpatron: Ahpatron) -> None:
+    for _, content, _ in HINTS:
+        data = content.encode() if isinstance(content, str) else content
+        assert "<stdin>" not in command_in(
+            ahpatron.refusal(65, "run", "-", "--label", "y", stdin=data)
+        )
+
+
+def test_a_spreadsheet_is_called_one(ahpatron: Ahpatron) -> None:
+    for name in ("book.xlsx", "book.ods"):
+        ahpatron.write(name, b"PK\x03\x04" + bytes(600))
+        error = ahpatron.refusal(65, "run", name, "--label", "y")
+        assert "spreadsheet" in error
+        assert "CSV" in error
+        assert "unzip" not in error
+
+
+def test_data_are_not_called_no_data(ahpatron: Ahpatron, rings: Path) -> None:
+    error = ahpatron.refusal(65, "report", rings)
+    assert "nor LIBSVM" not in error
+    command = re.findall("`(ahpatron inspect .+?)`", error)
+    assert len(command) == 1
+    ahpatron.succeed(*command[0].split()[1:])
+
+
+def test_what_was_typed_is_named(ahpatron: Ahpatron) -> None:
+    assert "'foo'" in ahpatron.refusal(2, "help", "foo")
+    assert "sweep?" in ahpatron.refusal(2, "help", "swep")
+    ahpatron.write("d.csv", "a,b,y\n" + BODY)
+    error = ahpatron.refusal(2, "convert", "d.csv", "--label", "y", "--json")
+    assert "--json" in error
+    assert "--format" not in error
+    error = ahpatron.refusal(2, "convert", "d.csv", "--label", "y", "--format", "json")
+    assert "--format" in error
+
+
+def test_a_packed_table_is_told_from_its_content(ahpatron: Ahpatron) -> None:
+    ahpatron.write("d.jsonl.gz", gzip.compress(json.dumps(ROWS[0]).encode()))
+    assert "JSON" in ahpatron.refusal(65, "run", "d.jsonl.gz", "--label", "y")
+
+
+def command_in(error: str) -> str:
+    """The command of a hint."""
+    (command,) = re.findall("`(.+)`", error.partition("hint:")[2], re.DOTALL)
+    return str(command)

@@ -89,6 +89,14 @@ class Metron(SecondOrderLearner):
         found = super().statistics()
         return found | {"effective_features": self.effective_features or None}
 
+    @property
+    def last_reset(self) -> int | None:
+        """None with a tracker, which keeps what it has learned at an alarm."""
+        return super().last_reset if self.tracker == "off" else None
+
+    def warnings(self, f: Any) -> list[str]:
+        return super().warnings(f) if self.tracker == "off" else []
+
     def update(self, f: Any, y: Any, margin: float) -> bool:
         if isinstance(f, TwoMemories):
             updated = self.update_both(f, y)

@@ -93,7 +93,7 @@ def _check_format(format: str, what: str) -> None:
 
 def _inspect_model(path: str, format: str, learner: str | None) -> None:
     """Print the learner, parameters and state of a model, which is read in full."""
-    from ahpatron_cli.core.learners.metron import most_relevant
+    from ahpatron_cli.core.metric import most_relevant
     from ahpatron_cli.models import load_model
     from ahpatron_cli.output.inspect_text import model_to_json, print_model, show
     from ahpatron_cli.sweep.grid import choose_learners

@@ -84,8 +84,8 @@ class Symmetric(Stateful):
         """A·k over the first n columns."""
         return np.asarray(dsymv(1.0, self.A, k[: self.n], lower=1)) if self.n else np.empty(0)
 
-    def times(self, k: Floats) -> Floats:
-        """Product of the matrix and k, by column."""
+    def times(self, k: Floats, image: Floats | None = None) -> Floats:
+        """Product of the matrix and k, by column; `image` is A·k, if it is known."""
         if self.count:  # by BLAS, three times as fast as NumPy
             V = self.V[: self.count].T
             w = dgemv(1.0, V, k, trans=1)
@@ -93,7 +93,7 @@ class Symmetric(Stateful):
             out = dgemv(1.0, V, w)
         else:
             out = np.zeros(len(k))
-        out[: self.n] += self.image(k)
+        out[: self.n] += self.image(k) if image is None else image
         return np.asarray(out)
 
     def change(self, v: Floats, s: float) -> None:
@@ -163,6 +163,11 @@ class Symmetric(Stateful):
                     part = v if chosen.all() else v[chosen]
                     dsyrk(sign, part.T, beta=1.0, c=self.A, lower=1, overwrite_c=1)
         self.V, self.s = np.empty((0, n)), np.empty(0)
+
+    def whole(self) -> Floats:
+        """The matrix with both triangles; only between two blocks, and after `settle`."""
+        lower = np.tril(self.A)
+        return lower + np.tril(self.A, -1).T
 
     def set_inverse(self, gram: Floats) -> None:
         """Compute K^{-1} from scratch; if K is singular up to rounding, its pseudo-inverse."""

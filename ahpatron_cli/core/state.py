@@ -57,8 +57,10 @@ class Stateful:
         lengths: dict[str, int] = {}
         for name, form in self.kept.items():
             key = name.lstrip("_")
-            value = state.value(key, kinds=(form,) if isinstance(form, type) else ())
-            if not _fits(value, form, getattr(self, name, NOT_SET), lengths):
+            now = getattr(self, name, NOT_SET)
+            target = now if isinstance(now, Stateful) else None
+            value = state.value(key, target, kinds=(form,) if isinstance(form, type) else ())
+            if not _fits(value, form, now, lengths):
                 raise state.refusal(key, "has an invalid value")
             if getattr(form, "__name__", "") == "Points":
                 lengths["s" if name == "points" else name[0]] = 0 if value is None else value.size

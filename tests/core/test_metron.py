@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 from ahpatron_cli.core import Arow, CsrRows, Gaussian, Metron, Player
 from ahpatron_cli.core.kernels import Matern
-from ahpatron_cli.core.learners.arow import SecondOrder
-from ahpatron_cli.core.learners.metron import Metric, MetricExpansion
+from ahpatron_cli.core.metric import Metric, MetricExpansion
 from ahpatron_cli.core.rows import rows_of
+from ahpatron_cli.core.second_order import SecondOrder
+from ahpatron_cli.core.two_memories import TwoMemories
 from reference import kernels as formulas
-from reference.second_order import arow, metron
+from reference.second_order import arow
 from reference.trace import Trace
+from reference.two_memories import metron
 from support.effort import examples
 from support.streams import compress, full, make_stream
 
@@ -275,9 +277,64 @@ def test_a_covariance_that_lost_its_digits_is_repaired() -> None:
     player.feed(stream.X, stream.y)
     f = player.f
     assert isinstance(f, SecondOrder)
-    f.C.settle()
-    f.C.A[0, 0] = -1.0  # as if rounding had done it
-    f.repair()
-    assert np.linalg.eigvalsh(full(f.C)).min() > 0
+    f.head.C.settle()
+    f.head.C.A[0, 0] = -1.0  # as if rounding had done it
+    f.head.repair()
+    assert np.linalg.eigvalsh(full(f.head.C)).min() > 0
     scores = player.feed(stream.X, stream.y)
     assert np.isfinite(scores).all()
+
+
+# Two memories -------------------------------------------------------------------------------------
+
+
+def test_with_a_tracker_an_alarm_halves_s_and_is_no_reset_of_the_model() -> None:
+    player = Player(Metron(budget=20, tracker="on"))
+    player.feed(X[:200], TURNED[:200])
+    assert player.size == 20
+    while not player.statistics()["restarts"]:
+        t = player.tally.rounds
+        player.feed(X[t : t + 1], TURNED[t : t + 1])
+    assert player.size == 10
+    assert player.last_reset is None
+    assert not player.warnings()
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 256])
+def test_two_memories_equal_their_twin_through_alarms_forgetting_and_weights(block: int) -> None:
+    weights = np.where(TURNED > 0, 2.5, 0.5)
+    given = X.tolist(), TURNED.astype(int).tolist()
+    trace = metron(*given, budget=20, tracker="on", weights=weights.tolist())
+    assert trace.restarts
+    for rows in (X, compress(X)):
+        player = Player(Metron(budget=20, tracker="on"), block=block)
+        scores = player.feed(rows, TURNED, weights)
+        np.testing.assert_allclose(scores, trace.scores, rtol=1e-6, atol=1e-8)
+        assert player.statistics()["restarts"] == len(trace.restarts)
+        assert player.tally.mistakes == trace.mistakes
+        assert player.tally.updates == trace.updates
+
+
+def turning(rounds: int) -> Player:
+    """metron with a tracker after a stream whose plane turns all the time."""
+    rows = np.random.default_rng(8).normal(size=(rounds, 3))
+    angle = np.arange(rounds) / 500.0
+    labels = np.where(rows[:, 0] * np.cos(angle) + rows[:, 1] * np.sin(angle) > 0, 1.0, -1.0)
+    player = Player(Metron(budget=40, tracker="on"))
+    player.feed(rows, labels)
+    return player
+
+
+def test_the_tracker_leads_where_the_concept_keeps_turning() -> None:
+    assert two_memories(turning(rounds=3000)).tracker_weight > 0.9
+
+
+def test_covariances_of_both_heads_stay_positive_definite() -> None:
+    for head in two_memories(turning(rounds=6000)).heads:
+        head.C.settle()
+        assert np.linalg.eigvalsh(full(head.C)).min() > 0
+
+
+def two_memories(player: Player) -> TwoMemories:
+    assert isinstance(player.f, TwoMemories)
+    return player.f

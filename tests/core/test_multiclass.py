@@ -13,7 +13,7 @@ import pytest
 from ahpatron_cli.core import REGISTRY, Expansion, Gaussian, Learner, Player, choice
 from ahpatron_cli.core.rows import Floats, compressed
 from reference import kernels as formulas
-from reference import second_order, twins
+from reference import second_order, twins, two_memories
 
 CLASSES, ROUNDS = 4, 300
 _rng = np.random.default_rng(8)
@@ -105,6 +105,7 @@ DOUBLED = np.repeat(X[:150].round(1), 2, axis=0)
         ("arow shared", {"budget": 300, "alarm": 3.0}),
         ("metron shared", {}),
         ("metron shared", {"alarm": 6.0}),
+        ("metron shared", {"alarm": 6.0, "tracker": "on"}),
     ],
 )
 def test_shared_learners_equal_their_twins(
@@ -114,7 +115,7 @@ def test_shared_learners_equal_their_twins(
     own = player(name, **params).learner.params()
     del own["multiclass"]
     own.pop("caution", None)
-    rules = {"arow": second_order.arow, "metron": second_order.metron}
+    rules = {"arow": second_order.arow, "metron": two_memories.metron}
     rule = rules.get(name.split()[0], twins.ahpatron)
     listed = rows.tolist()
     kernel = formulas.tabled(listed, formulas.gaussian(0.5))

@@ -170,28 +170,27 @@ class Metron(Arow):
 
     def change(self) -> None:
         """Steps 1 to 5 of the definition."""
-        f, n = self.f, len(self.f.points)
+        K0, K1, stays = self.change_metric()
+        a, self.C = transferred(K0, K1, stays, np.array(self.f.columns).T, self.C)
+        self.f.columns = a.T.tolist()
+
+    def change_metric(self) -> tuple[np.ndarray, np.ndarray, list[int]]:
+        """K in the old and in the new metric, and which examples of S stay; Q follows."""
+        n = len(self.f.points)
         P, K0 = self.weights(), self.gram() + 1e-7 * np.eye(n)
         self.P = P
         if n >= 10:
             D = self.distances() + np.diag([math.inf] * n)
             self.smooth = bool(np.median(D.min(axis=1)) > 1)
         K1 = self.gram()
-        kept: list[int] = []
+        stays: list[int] = []
         for i in range(n):
-            part = K1[np.ix_(kept, kept)]
-            if K1[i, i] - K1[i, kept] @ np.linalg.solve(part, K1[kept, i]) > 0.001:
-                kept.append(i)
-        L0, L1 = np.linalg.cholesky(K0), np.linalg.cholesky(K1[np.ix_(kept, kept)])
-        T = np.linalg.solve(L0, K1[:, kept]) @ np.linalg.inv(L1).T
-        N = L0.T @ self.C @ L0
-        w, V = np.linalg.eigh((N + N.T) / 2)
-        w = np.clip(w, 1e-12, 1)
-        M = np.eye(len(kept)) + T.T @ V @ np.diag(1 / w - 1) @ V.T @ T
-        h = T.T @ V @ np.diag(1 / w) @ V.T @ L0.T @ np.array(f.columns).T
-        I1, J = np.linalg.inv(L1), np.linalg.inv(M)
-        self.C, self.Q = I1.T @ J @ I1, I1.T @ I1
-        f.columns, f.points = (I1.T @ J @ h).T.tolist(), [f.points[i] for i in kept]
+            part = K1[np.ix_(stays, stays)]
+            if K1[i, i] - K1[i, stays] @ np.linalg.solve(part, K1[stays, i]) > 0.001:
+                stays.append(i)
+        self.Q = np.linalg.inv(K1[np.ix_(stays, stays)])
+        self.f.points = [self.f.points[i] for i in stays]
+        return K0, K1, stays
 
     def spread(self, j: int) -> tuple[float, bool]:
         """The spread of feature j, and whether it varies."""
@@ -238,16 +237,16 @@ class Metron(Arow):
         return P / norm
 
 
-def metron(
-    X: Sequence[Row],
-    Y: Sequence[int],
-    kernel: Any = None,
-    *,
-    classes: int = 0,
-    weights: Sequence[float] | None = None,
-    **params: Any,
-) -> Trace:
-    """`kernel` has no effect."""
-    learner = Metron(list(zip(X, Y, strict=True)), classes, **params)
-    learner.run(weights)
-    return learner.f
+def transferred(
+    K0: np.ndarray, K1: np.ndarray, stays: list[int], a: np.ndarray, C: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and covariance after the prior K0 was replaced by K1 on the part that stays."""
+    L0, L1 = np.linalg.cholesky(K0), np.linalg.cholesky(K1[np.ix_(stays, stays)])
+    T = np.linalg.solve(L0, K1[:, stays]) @ np.linalg.inv(L1).T
+    N = L0.T @ C @ L0
+    w, V = np.linalg.eigh((N + N.T) / 2)
+    w = np.clip(w, 1e-12, 1)
+    M = np.eye(len(stays)) + T.T @ V @ np.diag(1 / w - 1) @ V.T @ T
+    h = T.T @ V @ np.diag(1 / w) @ V.T @ L0.T @ a
+    I1, J = np.linalg.inv(L1), np.linalg.inv(M)
+    return I1.T @ J @ h, I1.T @ J @ I1

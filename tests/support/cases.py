@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Learner
-from reference import gradient_twins, kernels, second_order, span_twins, twins
+from reference import gradient_twins, kernels, second_order, span_twins, twins, two_memories
 from reference.trace import Trace
 
 
@@ -54,7 +54,7 @@ TWINS: dict[str, Callable[..., Trace]] = {
     "ahpatron": twins.ahpatron,
     "ahpatron+": twins.ahpatron_plus,
     "arow": second_order.arow,
-    "metron": second_order.metron,
+    "metron": two_memories.metron,
     "alma2": twins.alma2,
     "forgetron": twins.forgetron,
     "rbp": twins.rbp,
@@ -105,6 +105,10 @@ CASES = [
     Case("metron", {"budget": 6}),
     Case("metron", {"budget": 40}),
     Case("metron", {"budget": 12, "alarm": 1.5}),
+    Case("metron", {"budget": 1, "tracker": "on"}),
+    Case("metron", {"budget": 6, "tracker": "on"}),
+    Case("metron", {"budget": 40, "tracker": "on"}),
+    Case("metron", {"budget": 12, "alarm": 1.5, "tracker": "on"}),
     Case("alma2"),
     Case("alma2", {"alpha": 0.6, "beta": 2.0, "gain": 0.5}),
     Case("forgetron", {"budget": 1}),

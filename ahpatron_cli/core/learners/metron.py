@@ -1,509 +1,31 @@
-"""metron: arow with a kernel whose metric is learned from the stream."""
+"""metron: second-order learning in a metric learned from the stream, with two memories."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
+from typing import Any
 
 from ahpatron_cli.core.kernels import Kernel, Matern
-from ahpatron_cli.core.learners.arow import Arow, SecondOrder, SecondOrderLearner
+from ahpatron_cli.core.learners.arow import Arow, SecondOrderLearner, page_statistic
 from ahpatron_cli.core.learners.base import REST, SHARED, budget_parameter, multiclass_parameter
-from ahpatron_cli.core.numerics import (
-    CANCELLED,
-    FAR,
-    HINGE,
-    HUGE,
-    TINY,
-    dgemv,
-    dpotrf,
-    dpotri,
-    dpotrs,
-    dsymm,
-    dsyrk,
-    dtrmm,
-    dtrsm,
-    sparse_product,
-)
-from ahpatron_cli.core.parameters import as_in
-from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers
-from ahpatron_cli.core.span import Symmetric
-from ahpatron_cli.core.state import State, Stateful, StateReader
+from ahpatron_cli.core.metric import MetricExpansion
+from ahpatron_cli.core.numerics import HINGE
+from ahpatron_cli.core.parameters import as_in, choice
+from ahpatron_cli.core.two_memories import Steady, Tracker, TwoMemories
 
-
-class Metric(Stateful):
-    """Metric of metron: a weight per feature, and the statistics from which it is computed.
-
-    The statistics of a feature are moments of the values that are not 0, about the first of them:
-    the same for dense and sparse rows, and a large offset costs no digits.
-
-    Attributes
-    ----------
-    columns : array of int
-        Columns seen, in increasing order: all of dense data; of sparse data those with a value.
-        The other arrays have an entry for each of them.
-    first : array
-        The first value that is not 0; 0 if there is none yet.
-    scale : array
-        A power of two, about 1/|first|: squares of values times `scale` neither underflow nor
-        overflow. It decreases if a value arrives that is too large for it.
-    count, total, square : arrays
-        Moments of the values x that are not 0: their number, and the sums of
-        `z = (x - first)·scale` and of z².
-    origin : array
-        Subtracted from x before it is weighted, so that large offsets cost distances no digits:
-        the mean of the values that are not 0 if it exceeds 8 times the deviation, else 0.
-    weights : array
-        P, the factor of each feature; 0 for features that were 0 in all rows.
-    fresh : float
-        P of a feature of spread 1 that has not varied yet. The spread of a feature that was 0 in
-        all rows is the square of its first nonzero value x, so its weight is fresh/|x|.
-    relevance : array
-        R, which sums to 1 over the features that vary; 0 for the others.
-    """
-
-    # fmt: off
-    arrays: ClassVar[Any] = (
-        "first", "scale", "count", "total", "square", "origin", "weights", "relevance",
-    )
-    # fmt: on
-    kept: ClassVar[Any] = {"columns": "#w", **dict.fromkeys(arrays, "w"), "fresh": float}
-    first: Floats
-    scale: Floats
-    count: Floats
-    total: Floats
-    square: Floats
-    origin: Floats
-    weights: Floats
-    relevance: Floats
-
-    def __init__(self) -> None:
-        self.columns: Integers = np.empty(0, dtype=np.int64)
-        for name in self.arrays:
-            setattr(self, name, np.empty(0))
-        self.fresh = 1.0
-        self._note_shifted()
-
-    def check(self, state: StateReader) -> None:
-        if (self.columns < 0).any() or (np.diff(self.columns) <= 0).any():
-            raise state.refusal("columns", "must increase")
-        if (self.scale < 0).any():
-            raise state.refusal("scale", "must not be negative")
-        self._note_shifted()
-
-    def _note_shifted(self) -> None:
-        """Note the columns with an origin: sparse points store a value of each of them."""
-        self._shifted = self.columns[self.origin != 0.0].astype(np.int32)
-
-    def expect(self, points: Points) -> None:
-        """Set the weight of features that are nonzero for the first time, from their first value.
-
-        S and all earlier examples are 0 there, so the weight had no effect before.
-        """
-        if isinstance(points, SparsePoints):
-            rows = points.csr.without_zeros()
-            self._insert(rows.columns)
-            places, _ = self._find(rows.columns)  # all are there now
-            new = self.weights[places] == 0.0
-            owners = rows.owners[new]
-            places = places[new]
-            values = rows.values[new]
-        else:
-            if points.width > len(self.columns):
-                self._insert(np.arange(points.width))
-            elif self.weights.all():  # as nearly always
-                return
-            unset = np.flatnonzero(self.weights == 0.0)
-            rest = points.coordinates[:, unset]
-            owners, numbers = rest.nonzero()
-            places = unset[numbers]
-            values = rest[owners, numbers]
-        if not len(places):
-            return
-        if not self.weights.any():  # the first nonzero row is scaled to length 1
-            self.fresh = 1.0 / math.sqrt(np.count_nonzero(owners == owners[0]))
-        places, earliest = np.unique(places, return_index=True)  # in order of time
-        values = values[earliest]
-        self.first[places] = values
-        self.scale[places] = _inverse_size(values)
-        weights = self.fresh / np.maximum(np.abs(values), TINY)
-        self.weights[places] = np.minimum(weights, HUGE)
-
-    def add(self, points: Points) -> None:
-        """Add examples, after `expect`, to the statistics."""
-        if isinstance(points, SparsePoints):
-            rows = points.csr.without_zeros()
-            places, known = self._find(rows.columns)
-            assert known.all()
-            moved = rows.values - self.first[places]
-            moved *= self.scale[places]
-            squares = moved * moved
-            if not squares.max(initial=0.0) < FAR * FAR:
-                largest = np.zeros(len(self.columns))
-                np.maximum.at(largest, places, np.abs(rows.values))
-                self._rescale(largest)
-                self.add(points)
-                return
-            np.add.at(self.count, places, 1.0)
-            np.add.at(self.total, places, moved)
-            np.add.at(self.square, places, squares)
-        else:
-            coordinates = points.coordinates
-            filled = coordinates != 0.0
-            moved = coordinates - self.first
-            moved *= self.scale
-            moved *= filled
-            squares = np.einsum("ij,ij->j", moved, moved)
-            if not squares.max(initial=0.0) < FAR * FAR:
-                self._rescale(np.abs(coordinates).max(axis=0))
-                self.add(points)
-                return
-            self.count += filled.sum(axis=0)
-            self.total += moved.sum(axis=0)
-            self.square += squares
-
-    def _rescale(self, largest: Floats) -> None:
-        """Decrease `scale` where needed so that values up to `largest` can be squared."""
-        largest = np.maximum(largest, np.abs(self.first))
-        scale = np.minimum(self.scale, _inverse_size(largest))
-        factors = scale / np.where(scale > 0.0, self.scale, 1.0)
-        self.total *= factors
-        self.square *= factors * factors
-        self.scale = scale
-
-    def _find(self, columns: Any) -> tuple[Any, Any]:
-        """Positions of these columns in the arrays, and a mask of those that are there.
-
-        Positions of the others have no meaning, but are legal unless there are no columns at all.
-        """
-        last = len(self.columns) - 1
-        if last < 0 or self.columns[-1] == last:  # columns 0 to last, without gaps
-            return np.minimum(columns, max(last, 0)), columns <= last
-        # same dtype, otherwise NumPy would convert all columns seen
-        places = self.columns.searchsorted(columns.astype(np.int64))
-        np.minimum(places, last, out=places)
-        return places, self.columns[places] == columns
-
-    def _insert(self, columns: Any) -> None:
-        """Insert those of these columns that are new."""
-        known = self._find(columns)[1]
-        if not known.all():
-            new = np.unique(columns[~known])
-            places = self.columns.searchsorted(new)
-            self.columns = np.insert(self.columns, places, new)
-            for name in self.arrays:
-                setattr(self, name, np.insert(getattr(self, name), places, 0.0))
-
-    def weighted(self, points: Points) -> Points:
-        """Examples as points of the kernel: `P·(x - origin)`, within ±`FAR`.
-
-        Features that were 0 in all rows so far are divided by their own |x|, times `fresh`.
-        """
-        rows: CsrRows | None = None
-        if isinstance(points, SparsePoints):
-            rows = points.csr.storing(self._shifted)
-            places, known = self._find(rows.columns)
-            x = rows.values
-            weights = _taken(self.weights, places, known)
-            origin = _taken(self.origin, places, known) if len(self._shifted) else np.zeros(1)
-        else:
-            points = points.widened(len(self.columns))
-            more = (0, points.width - len(self.columns))
-            x = points.coordinates
-            weights = np.pad(self.weights, more) if more[1] else self.weights
-            origin = np.pad(self.origin, more) if more[1] else self.origin
-        z = x - origin
-        z *= weights
-        if not weights.all():
-            z = np.where(weights > 0.0, z, self.fresh * np.sign(x))
-        found = _points(rows, z)
-        if not found.largest < FAR * FAR / 2.0:  # κ is 0 that far away, whatever the distance is
-            found = _points(rows, np.clip(z, -FAR, FAR))
-        return found
-
-    def _deviations(self, rounds: int) -> tuple[Floats, NDArray[np.bool_]]:
-        """Root of the spread of each feature, and which features vary; also sets `origin`.
-
-        The spread is the variance over all rows, divided by the share p of rows where the feature
-        is not 0. With mean and variance of the values that are not 0, that is
-        `variance + (1 - p)·mean²`, whose terms do not cancel. A feature that does not vary, up to
-        rounding, has the square of its first value as its spread.
-        """
-        filled = np.maximum(self.count, 1.0)
-        shift = self.total / filled
-        mean = self.first * self.scale + shift
-        # the first value is one of them, so at most log10(count) digits cancel
-        variance = np.maximum(self.square / filled - shift * shift, 0.0)
-        deviation = np.sqrt(variance + (rounds - self.count) / rounds * mean**2)
-        on = deviation > CANCELLED * np.abs(mean)
-        # (1 - p)·mean² <= spread, so a column with an origin is 0 in less than 1/64 of the rows
-        shifted = on & (np.abs(mean) > 8.0 * deviation)
-        self.origin = np.divide(mean, self.scale, out=np.zeros(len(on)), where=shifted)
-        self._note_shifted()
-        deviation = np.divide(deviation, self.scale, out=np.abs(self.first), where=on)
-        return np.maximum(deviation, TINY), on
-
-    def change(self, rounds: int, gradients: Floats | None, classes: int) -> None:
-        """Recompute the weights after `rounds` rounds.
-
-        `gradients` are the mean over S of the squared gradients of f in the current metric, summed
-        over the classes; without them, all features are equally relevant.
-        """
-        deviation, on = self._deviations(rounds)
-        features = max(int(np.count_nonzero(on)), 1)
-        base = 1.0 / features
-        shares = np.full(len(on), base)
-        if gradients is not None:
-            sloping = on & (gradients > 0.0)
-            gradients = np.where(sloping, gradients * (self.weights * deviation) ** 2, 0.0)
-            total = gradients.sum()
-            if 0 < total < math.inf:
-                slow = 60.0 * features
-                equal = max(0.1, slow / (slow + math.sqrt(max(classes - 1, 1)) * rounds))  # λ
-                base *= equal
-                shares = (1 - equal) * gradients / total + base
-        self.relevance = np.where(on, shares, 0.0)
-        # Σ_j var_j·P_j² before P is divided by its root; 0 if nothing varies
-        norm = math.sqrt(float(self.relevance @ self.count) / rounds) or 1.0
-        weights = np.minimum(np.sqrt(shares) / deviation / norm, HUGE)
-        self.weights = np.where(self.count > 0, weights, 0.0)
-        self.fresh = math.sqrt(base) / norm
-
-    def gradients(self, slopes: Floats, a: Floats, points: Any) -> Floats:
-        """Mean over S of the squares of `Σ_j slopes_ij·a_j·(z_j - z_i)`, summed over classes.
-
-        z are the points of S; a has a column for each class.
-        """
-        means = np.zeros(len(self.columns))
-        for coefficients in a.T:
-            matrix = slopes * coefficients
-            matrix.flat[:: len(a) + 1] -= matrix.sum(axis=1)
-            if isinstance(points, DensePoints):
-                moved = matrix @ points.coordinates
-                means[: points.width] += np.einsum("ij,ij->j", moved, moved)
-                continue
-            by_column, columns = _transposed(points.csr)
-            places, known = self._find(columns)
-            turned = np.ascontiguousarray(matrix.T)
-            for start in range(0, len(columns), 4096):  # the columns of S may be many
-                part = slice(start, min(start + 4096, len(columns)))
-                moved = sparse_product(by_column.slice(part.start, part.stop), turned)
-                squares = np.einsum("ij,ij->i", moved, moved)
-                means[places[part][known[part]]] += squares[known[part]]  # no place twice
-        return means / len(a)
-
-    @property
-    def effective(self) -> float:
-        """Effective number of features: exp of the entropy of the relevances."""
-        shares = self.relevance[self.relevance > 0]
-        return math.exp(-float(shares @ np.log(shares))) if len(shares) else 0.0
-
-
-def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
-    """The `most` columns of largest relevance, with the relevance: the mean over all f."""
-    metrics = [f.metric for f in fs if isinstance(f, MetricExpansion)]
-    shares: dict[int, float] = {}
-    for metric in metrics:
-        for column, share in zip(metric.columns.tolist(), metric.relevance.tolist(), strict=True):
-            shares[column] = shares.get(column, 0.0) + share / len(metrics)
-    ranked = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
-    return [(column, share) for column, share in ranked[:most] if share > 0]
-
-
-def _inverse_size(values: Floats) -> Floats:
-    """Powers of two: times these, the values have a size of 1/2 to 1 (denormal ones: less)."""
-    _, exponents = np.frexp(np.maximum(np.abs(values), TINY))
-    return np.ldexp(1.0, -exponents)
-
-
-def _taken(array: Floats, places: Integers, known: NDArray[np.bool_]) -> Floats:
-    """Entries of an array at these places; 0 for those that are not known."""
-    if known.all():
-        return array[places]
-    taken = np.zeros(len(places))
-    taken[known] = array[places[known]]
-    return taken
-
-
-def _points(rows: CsrRows | None, values: Floats) -> Points:
-    """Points with these values: sparse with the columns of `rows`, or dense without `rows`."""
-    if rows is None:
-        return DensePoints(values)
-    return SparsePoints(replace(rows, values=values))
-
-
-def _transposed(rows: CsrRows) -> tuple[CsrRows, Any]:
-    """The transpose, with a row per column that has a value, and the numbers of these columns."""
-    order = np.argsort(rows.columns, kind="stable")
-    columns, starts = np.unique(rows.columns[order], return_index=True)
-    owners, indptr = rows.owners[order].astype(np.int32), np.append(starts, len(order))
-    return CsrRows(indptr, owners, rows.values[order], len(rows)), columns
-
-
-class MetricExpansion(SecondOrder):
-    """Hypothesis of metron: blocks hold raw examples, `points` are S in the current metric."""
-
-    kept: ClassVar[Any] = {**SecondOrder.kept, "metric": Metric, "smooth": int}
-    kernel: Matern
-    _counted = 0  # rounds of the open block that the metric has counted
-
-    def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:
-        super().__init__(Matern(), budget, classes)
-        self.examples: Points | None = None  # S as it came
-        self.metric = Metric()
-        self.smooth = 0
-
-    def state_dict(self) -> State:
-        """The state; its points are the examples as they came."""
-        state = super().state_dict()
-        if self.examples is not None:
-            state["points"] = self.examples.state_dict()
-        return state
-
-    def check(self, state: StateReader) -> None:
-        super().check(state)
-        self._counted = 0  # no block is open
-        self.kernel = Matern(self.smooth > 0)
-        self.examples = self.points
-        if self.examples is not None:
-            self.points = self.metric.weighted(self.examples)
-
-    def open(self, block: Points) -> None:
-        self.metric.expect(block.slice(self._counted, block.size))
-        super().open(self.metric.weighted(block))
-        self.block = block
-
-    def close(self) -> None:
-        self.count(self.m)
-        self._counted = 0
-        self._close()
-
-    def _close(self) -> None:
-        """Close the block without counting its examples, and keep those that joined S."""
-        joined = self.alive[self.n :].nonzero()[0]
-        super().close()
-        if not len(joined):
-            return
-        examples = self.block.subset(joined)
-        if self.examples is None:
-            self.examples = examples
-        else:
-            self.examples = self.examples.widened(self.block.width)
-            self.examples.extend(examples)
-
-    def count(self, stop: int) -> None:
-        """Add the examples of the block up to round `stop` to the statistics of the metric."""
-        if stop > self._counted:
-            self.metric.add(self.block.slice(self._counted, stop))
-            self._counted = stop
-
-    def at(self, points: Points) -> Floats:
-        return super().at(self.metric.weighted(points))
-
-    def change(self, rounds: int, tolerance: float) -> None:
-        """Change the metric after the current round: close the block and convert f."""
-        self.count(self.t + 1)
-        self._close()
-        self.successor = self
-        metric, points, kernel, gradients = self.metric, self.points, self.kernel, None
-        assert points is not None
-        assert self.examples is not None
-        enough, a = self.size >= 10, self.a.reshape(self.size, -1)
-        distances, _ = kernel.distances(points, points)
-        np.fill_diagonal(distances, 0.0)
-        if enough:
-            gradients = metric.gradients(kernel.slopes(distances), a, points)
-        metric.change(rounds, gradients, a.shape[1])
-        K0 = kernel.at(distances)
-        self.points = points = metric.weighted(self.examples)
-        distances, _ = kernel.distances(points, points)
-        if enough:
-            np.fill_diagonal(distances, np.inf)
-            self.smooth = int(np.median(distances.min(axis=1)) > math.sqrt(3.0))
-            self.kernel = Matern(self.smooth > 0)
-        np.fill_diagonal(distances, 0.0)
-        self._transfer(K0, self.kernel.at(distances), tolerance)
-
-    def _transfer(self, K0: Floats, K1: Floats, tolerance: float) -> None:
-        """Replace the prior covariance K0 of f at S by K1, keeping the evidence from the rounds.
-
-        With `L0·L0ᵀ = K0`, `L1·L1ᵀ = K1` on the examples kept, `T = L0⁻¹·K1·L1⁻ᵀ` and
-        `N = L0ᵀ·C·L0`: `M = I + Tᵀ(N⁻¹ - I)T`, `C = L1⁻ᵀM⁻¹L1⁻¹`, `a = C·L1·TᵀN⁻¹L0ᵀa`.
-        """
-        self.C.settle()
-        n = len(K0)
-        K0.flat[:: n + 1] += 1e-7  # keeps K0 positive definite despite rounding
-        L0, _ = dpotrf(K0.T, lower=1, overwrite_a=1)  # the transpose has LAPACK's memory order
-        N = dtrmm(1.0, L0, dsymm(1.0, self.C.A, L0, lower=1), lower=1, trans_a=1, overwrite_b=1)
-        W, kept = span(K1, tolerance)  # W = L1⁻¹·K1
-        L1 = W.T if len(kept) == n else np.asfortranarray(W[:, kept].T)
-        T = dtrsm(1.0, L0, W.T, lower=1)
-        means = dtrmm(1.0, L0, self.a.reshape(n, -1), lower=1, trans_a=1)
-        Y, h = _informed(N, T, means)
-        M = dsyrk(1.0, Y, trans=1, lower=1)
-        M.flat[:: len(kept) + 1] += 1.0
-        root, _ = dpotrf(M, lower=1, overwrite_a=1)
-        root = dtrmm(1.0, L1, root, lower=1)
-        self.a = dpotrs(root, L1 @ h, lower=1)[0].reshape(len(kept), *self.classes)
-        if len(kept) < n:
-            self.points.keep(kept)  # type: ignore[union-attr]  # there is an S
-            self.examples.keep(kept)  # type: ignore[union-attr]
-        self.size = len(kept)
-        self.spans = self._has_room()
-        self.C = Symmetric(dpotri(root, lower=1, overwrite_c=1)[0])
-        self.Q = Symmetric(dpotri(L1, lower=1)[0] if self.spans else None)
-        self._joined, self.drift = 0, 0.0
-        self.forget_norm()
-
-
-def _informed(N: Floats, T: Floats, means: Floats) -> tuple[Floats, Floats]:
-    """`Y` with `YᵀY = Tᵀ(N⁻¹ - I)T`, and `TᵀN⁻¹·means`; eigenvalues of N in [1e-12, 1]."""
-    R, failed = dpotrf(N, lower=1)
-    if not failed:
-        rest = dsyrk(-1.0, R, trans=1, lower=1)
-        rest.flat[:: len(rest) + 1] += 1.0
-        G, failed = dpotrf(rest, lower=1, overwrite_a=1)
-    if not failed:  # all eigenvalues are below 1: N⁻¹ - I = R⁻ᵀ·G·Gᵀ·R⁻¹, G·Gᵀ = I - RᵀR
-        T, means = (dtrsm(1.0, R, right, lower=1) for right in (T, means))
-        return dtrmm(1.0, G, T, lower=1, trans_a=1), T.T @ means
-    values, vectors = np.linalg.eigh(N)
-    values = np.clip(values, 1e-12, 1.0)
-    T, means = vectors.T @ T, vectors.T @ means
-    return np.sqrt(1.0 / values - 1.0)[:, None] * T, T.T @ (means / values[:, None])
-
-
-def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
-    """Select examples whose squared distance to the span of those before exceeds `tolerance`.
-
-    Returns L⁻¹·K[kept], with L the Cholesky factor of K[kept, kept], and the indices `kept`.
-    """
-    L, failed = dpotrf(K.T, lower=1)
-    if not failed and (L.diagonal() ** 2).min() > tolerance:  # all, as nearly always
-        return L.T, np.arange(len(K))
-    rows, left = np.empty_like(K), K.diagonal().copy()
-    kept: list[int] = []
-    for i in range(len(K)):
-        squared = left.item(i)
-        if squared > tolerance:
-            row = rows[len(kept)]
-            row[:] = K[i]
-            if kept:
-                done = rows[: len(kept)]
-                dgemv(-1.0, done.T, done[:, i], 1.0, row, overwrite_y=1)
-            row /= math.sqrt(squared)
-            left -= row * row
-            kept.append(i)
-    return rows[: len(kept)], np.array(kept, dtype=np.int64)
+FORGET_EVERY = 16
+FORGET = (1.0 - 1.0 / 500.0) ** FORGET_EVERY
+"""After every 16 rounds, the covariance of the tracker is multiplied by this."""
+AFTER_ALARM = 256
+"""Number of rounds from an alarm to the next change of the metric."""
 
 
 @dataclass
 class Metron(SecondOrderLearner):
-    """`Arow` with a kernel whose metric is learned from the stream: no σ, no scaling; ours.
+    """Second-order learning in a metric learned from the stream, with two memories; ours.
+
+    The kernel needs no σ and no scaling:
 
         κ(x, z) = 0.8·M(d/3) + 0.2·M(d/0.7),   d = ‖P(x - z)‖,
         M(s) = (1 + √3·s)·exp(-√3·s)   (Matérn 3/2);   exp(-d²/(2·1.5²)) "without neighbours"
@@ -523,9 +45,22 @@ class Metron(SecondOrderLearner):
                    replaced by that of the new kernel, and the evidence from the rounds is kept
 
     Before the first change, P_j = 1/(√n·|x_j|), x_j the first value of feature j that is not 0 and
-    n the number of such values in the first row. Everything else is as in `Arow`, with its
-    defaults. With `multiclass=shared`, g is summed over the k classes, and t in λ is multiplied by
-    √(k - 1).
+    n the number of such values in the first row. With `multiclass=shared`, g is summed over the k
+    classes, and t in λ is multiplied by √(k - 1).
+
+    `tracker=off`: everything else is as in `Arow`, with its defaults.
+
+    `tracker=on`: two heads f_1 (steady) and f_2 (tracker) on one S learn as in `Arow`, each from
+    its own margin m_i and mean loss; M_i ← (1 - 1/200)·M_i + 1 if f_i is wrong. The prediction is
+
+        F = (1-w)·clip(f_1, ±1.5) + w·clip(f_2, ±1.5),   w = 1/(1 + exp(0.5·(M_2 + 2 - M_1))).
+
+        join       x joins S if |S| < B and min(m_1, m_2) < 1 - |S|/B, up to `tolerance`
+        forget     after rounds 16, 32, …:  C_2 ← q·C_2 + (1-q)·Q,  q = (1 - 1/500)^16
+        alarm      Page's test of f_1 (see `Arow`): f_1 starts again with a_1 = 0, C_1 = Q. If
+                   |S| > B/2, the B/2 examples with the largest ‖a_2j‖²/Q_jj stay, and both heads
+                   are projected onto their span. The metric changes 256, 512, 1024, … rounds later
+        metric     g from the gradients of (1-w)·f_1 + w·f_2; t counts all rounds
     """
 
     name = "metron"
@@ -535,6 +70,7 @@ class Metron(SecondOrderLearner):
     budget: int = budget_parameter()
     alarm: float = as_in(Arow, "alarm", 12.0, over=None, at_least=1)
     multiclass: str = multiclass_parameter(SHARED, REST)
+    tracker: str = choice("", "a second memory that follows a concept that moves", "off", "on")
 
     next_call = 1
     metric_changes = 0
@@ -544,24 +80,80 @@ class Metron(SecondOrderLearner):
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> MetricExpansion:
         super().begin(kernel, classes)
-        return MetricExpansion(self.budget, classes)
+        if self.tracker == "off":
+            return MetricExpansion(self.budget, classes)
+        self.update_below = math.inf  # every round counts for both heads
+        return TwoMemories(self.budget, classes)
 
     def statistics(self) -> dict[str, int | float | None]:
         found = super().statistics()
         return found | {"effective_features": self.effective_features or None}
 
+    @property
+    def last_reset(self) -> int | None:
+        """None with a tracker, which keeps what it has learned at an alarm."""
+        return super().last_reset if self.tracker == "off" else None
+
+    def warnings(self, f: Any) -> list[str]:
+        return super().warnings(f) if self.tracker == "off" else []
+
     def update(self, f: Any, y: Any, margin: float) -> bool:
-        updated = False
-        if margin < HINGE or f.classes:
+        if isinstance(f, TwoMemories):
+            updated = self.update_both(f, y)
+        elif margin < HINGE or f.classes:
             updated = super().update(f, y, margin)
             if f.successor is not None:  # the learner was reset
                 f.successor._counted = f.t + 1
                 self.next_call = self.birth + 1
                 return False
+        else:
+            updated = False
         if self.round == self.next_call:
-            rounds = self.round + 1 - self.birth
-            f.change(rounds, self.tolerance)
-            self.next_call = self.birth + 2 * rounds - 1
-            self.metric_changes += 1
-            self.effective_features = f.metric.effective
+            since = self.round + 1 - self.birth
+            self.next_call = self.birth + 2 * since - 1
+            if f.size:
+                f.change(self.round + 1 if isinstance(f, TwoMemories) else since, self.tolerance)
+                self.metric_changes += 1
+                self.effective_features = f.metric.effective
         return updated
+
+    def update_both(self, f: TwoMemories, y: Any) -> bool:
+        """Update both heads; whether one of them has changed."""
+        steady, tracker = f.heads
+        f.judge(y)
+        alarm = self.alarmed(steady.mistake)
+        updated = False
+        lowest = min(steady.margin, tracker.margin)
+        if lowest < HINGE:
+            if f.size < self.budget and lowest < 1.0 - f.size / self.budget:
+                f.enter(self.tolerance)
+            if steady.margin < HINGE and not alarm:
+                updated |= steady.learn(steady.step, self.noise_of(steady))
+            if tracker.margin < HINGE:
+                updated |= tracker.learn(tracker.step, self.noise_of(tracker))
+        if alarm:
+            f.reset_steady()
+            self.birth = self.next_seen = self.round + 1
+            self.wrong = 1
+            self.page = 0.0
+            self.next_call = self.birth + AFTER_ALARM - 1
+            self.restarts += 1
+        if (self.round + 1) % FORGET_EVERY == 0:
+            f.forget(FORGET)
+        return updated
+
+    def alarmed(self, mistake: bool) -> bool:
+        """Page's test of the steady head; whether it is to be reset."""
+        self.next_seen = self.round + 1
+        if not mistake:
+            if self.page:
+                self.page = page_statistic(self.page, 1, None)
+            return False
+        seen = self.round + 2 - self.birth  # includes this round, and one before the first
+        self.page = page_statistic(self.page, 0, self.wrong / seen)
+        self.wrong += 1
+        return self.page > self.alarm
+
+    def noise_of(self, head: Steady | Tracker) -> float:
+        """r of a head, for an example of this weight."""
+        return max(self.floor, self.noise * head.mean_loss**2) / self.weight

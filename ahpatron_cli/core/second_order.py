@@ -1,0 +1,407 @@
+"""Second-order hypotheses: functions in the span of S whose coefficients have a covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.numerics import (
+    CANCELLED,
+    EPS,
+    ORTHOGONAL,
+    cancelled,
+    dasum,
+    daxpy,
+    ddot,
+    dgemv,
+    dpotrf,
+    dtrsm,
+    flush,
+)
+from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.span import SpanExpansion, Symmetric
+from ahpatron_cli.core.state import Stateful
+
+LIKELY = 1.05
+"""Rounds with a smaller margin when the block opens are prepared for an update."""
+
+
+class Products:
+    """`A·k_t` and `K·A·k_t` by round t of an open block, for the matrix A of a `Symmetric`."""
+
+    def __init__(self, matrix: Symmetric, K: Floats) -> None:
+        self._matrix = matrix
+        self._K = K
+        self._images: dict[int, Floats] = {}
+        self._moves: dict[int, Floats] = {}
+
+    def fetch(self, rounds: Integers) -> None:
+        """Compute both products for these rounds, which is faster than one by one."""
+        images = self._matrix.images(self._K[rounds])
+        moves = images @ self._K[:, : images.shape[1]].T
+        self._images.update(zip(rounds.tolist(), images, strict=True))
+        self._moves.update(zip(rounds.tolist(), moves, strict=True))
+
+    def image(self, t: int) -> Floats:
+        """A·k of round t, over the columns of A."""
+        if t not in self._images:
+            self._images[t] = self._matrix.image(self._K[t])
+        return self._images[t]
+
+    def move(self, t: int) -> Floats:
+        """K·A·k of round t, for each round of the block."""
+        if t not in self._moves:
+            image = self.image(t)
+            self._moves[t] = self._K[:, : len(image)] @ image
+        return self._moves[t]
+
+
+class Head(Stateful):
+    """A function `Σ_i a_i κ(s_i,·)` on the S of an expansion, and the covariance C of a.
+
+    With `C = A + Σ_e s_e·v_e·v_eᵀ`, an update needs `u = C·k`, and K·u, by which the function
+    changes at the rounds of the block. Only the products `p_e = K·v_e` are kept up to date:
+    `v_e·k_t` is an entry of p_e, so K·u costs O(block) per change and not O(|S|). The vectors u,
+    and a, are computed for many updates at once (`solve`):
+    `u_i = A·k_i + Σ_{e<i} s_e·p_e[t_i]·v_e` is triangular.
+
+    Attributes
+    ----------
+    a : array of shape (columns,) or (columns, k)
+        Coefficients; in an open block without its pending updates.
+    g : array of shape (rounds,) or (rounds, k)
+        Values at the rounds of the open block, with all updates.
+    C : Symmetric
+        Covariance of a.
+    rounding : float
+        Values of g up to this may be pure rounding.
+    """
+
+    kept: ClassVar[Any] = {"a": "n...", "C": Symmetric, "_unchecked": int}
+    g: Floats
+    rounding: float
+    f: SecondOrder
+    """The expansion whose block is open."""
+    _ready = False  # whether the products of the open block have been computed
+
+    def __init__(self, classes: tuple[int, ...] = ()) -> None:
+        self.a: Floats = np.empty((0, *classes))
+        self.C = Symmetric()
+        self._unchecked = 0  # changes since C was checked
+
+    def open(self, f: SecondOrder) -> None:
+        """Start a block of f, whose table K has been computed."""
+        self.f = f
+        self._ready = False
+        self._log: list[tuple[int, Any]] = []  # round and step of each pending change
+        self._joins: list[int] = []  # which of them are joins, whose vectors are known already
+
+    def evaluate(self) -> None:
+        """Compute `g = K·a`."""
+        self.g = np.dot(self.f.K, self.a)
+        # updates of g carry the rounding errors of C: recompute more values near 0
+        self.rounding = 1e4 * CANCELLED * (1.0 + dasum(self.a.reshape(-1)))
+
+    def exact_value(self, t: int) -> float:
+        """Value in round t; exactly 0 if its terms cancel up to rounding."""
+        f = self.f
+        value = self.g.item(t)
+        if abs(value) > self.rounding * float((np.abs(f.K[t]) * f.alive).max()):
+            return value  # x is far from S: the value is small, but exact
+        self.solve()
+        row = f.K[t]
+        value = float(ddot(self.a, row))
+        return 0.0 if cancelled(value, dasum(self.a * row)) else value
+
+    # Changes ------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Compute the matrix products of the block, before its first change."""
+        self._ready = True
+        f, C = self.f, self.C
+        C.open(f.room, 2 * f.m)
+        self._products = Products(C, f.K)
+        self._likely = self.likely() if f.m > 1 else np.empty(0, dtype=np.int64)
+        self._products.fetch(self._likely)  # the others are computed on demand
+        self._P, self._sP = np.empty((2, len(C.V), f.m))  # p_e and s_e·p_e
+        self._P[: C.count] = C.V[: C.count] @ f.K[:, : f.room].T
+        self._sP[: C.count] = self._P[: C.count] * C.s[: C.count, None]
+        self._flat_sP = self._sP.reshape(-1)
+        self._solved = C.count
+
+    def likely(self) -> Integers:
+        """Rounds that are likely to update."""
+        near = np.abs(self.g)  # the margin, if the prediction is right
+        if near.ndim > 1:
+            two = np.partition(self.g, -2, axis=1)
+            near = (two[:, -1] - two[:, -2]) / 2
+        return (near < LIKELY).nonzero()[0]
+
+    def move(self, t: int) -> Floats:
+        """K·A·k of round t."""
+        return self._products.move(t)
+
+    def join(self, d: Floats, squared: float) -> None:
+        """Extend C by the current example x, which joins S with coefficient 0: `C += d·dᵀ/δ²`.
+
+        d is the projection of x onto the span of S, by column, with -1 for x; `squared` is δ².
+        """
+        if not self._ready:
+            self.prepare()
+        count = self.C.count
+        self._P[count] = dgemv(1.0, self.f.K.T, d, trans=1)
+        self._sP[count] = self._P[count] / squared
+        self.C.change(d, 1.0 / squared)
+        self._joins.append(len(self._log))
+        self._log.append((self.f.t, 0.0 * self.g[0]))
+
+    def learn(self, step: Any, noise: float) -> bool:
+        """`a += step·b·u`, `C -= b·u·uᵀ`, with u = C·k, b = 1/(k·u + noise); False if k·u = 0."""
+        if not self._ready:
+            self.prepare()
+        t, m, C = self.f.t, self.f.m, self.C
+        count = C.count
+        w = self._P[count]  # K·u
+        w[:] = self.move(t)
+        if count:
+            dgemv(1.0, self._P[:count].T, self._flat_sP, 1.0, w, t, m, overwrite_y=1)
+        v = w.item(t)
+        if not v > ORTHOGONAL:
+            return False
+        b = 1.0 / (v + noise)
+        step = step * b
+        np.multiply(w, -b, out=self._sP[count])
+        C.s[count] = -b
+        C.count = count + 1
+        self._log.append((t, step))
+        if self.g.ndim > 1:
+            self.g += w[:, None] * step
+        else:
+            daxpy(w, self.g, a=step)
+        return True
+
+    def solve(self) -> None:
+        """Compute the vectors u of all pending updates, and the coefficients a."""
+        if not self._ready or not self._log:
+            return
+        C, first = self.C, self._solved
+        rounds, steps = zip(*self._log, strict=True)
+        share = self.shares(rounds)
+        v = C.V[first : C.count]
+        updates: Any = slice(None)
+        if self._joins:  # their vectors are in v already
+            share[self._joins] = 0.0
+            updates = np.setdiff1d(np.arange(len(v)), self._joins)
+            rounds = np.array(rounds)[updates].tolist()
+        if len(rounds):
+            v[updates, : C.n] = self.images(rounds)
+            v[updates, C.n :] = 0.0
+        if first:
+            v += share[:, :first] @ C.V[:first]
+        if len(v) > 1:
+            flush(share)
+            # v ← (I - share)^{-1} v; only the part of `share` below its diagonal is read
+            dtrsm(1.0, -share[:, first:], v.T, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
+        self.a[: self.f.room] += v.T @ np.array(steps)
+        self._unchecked += len(v)
+        self._solved = C.count
+        self._log = []
+        self._joins = []
+
+    def images(self, rounds: Sequence[int]) -> Any:
+        """A·k of these rounds, a row for each."""
+        return [self._products.image(t) for t in rounds]
+
+    def shares(self, rounds: Sequence[int]) -> Floats:
+        """Entry (i, e) is `s_e·p_e[t_i]`: the share of change e in the pending update i."""
+        return self._sP[: self.C.count].take(rounds, 1).T
+
+    def close(self, support: Integers) -> None:
+        """End the block: the columns `support` are the new S."""
+        if self._ready:
+            self.solve()
+            self.C.close(support)
+        del self.f
+
+    def maintain(self) -> None:
+        """Repair C from time to time, between blocks."""
+        if self._unchecked >= max(4096, 8 * len(self.a)):
+            self.repair()
+
+    def repair(self) -> None:
+        """If rounding made C indefinite, raise its eigenvalues to at least the rounding level."""
+        self._unchecked = 0
+        self.C.settle()
+        A = self.C.A
+        level = len(A) * EPS * float(A.diagonal().max(initial=0.0))
+        raised = A + level * np.eye(len(A))
+        raised[np.abs(raised) < EPS * level] = 0.0  # avoid denormals, ten times as slow
+        if dpotrf(raised, lower=1, overwrite_a=1)[1]:
+            values, vectors = np.linalg.eigh(A)  # of the lower triangle
+            level = len(A) * EPS * max(float(values[-1]), EPS)
+            self.C.A = np.asfortranarray((vectors * np.maximum(values, level)) @ vectors.T)
+
+
+class SecondOrder(SpanExpansion):
+    """f in the span of S with one head: coefficients a, their covariance C; Q = K^{-1}.
+
+    Q is kept while |S| < B.
+    """
+
+    prior: Products
+    """Products of Q in the open block, for heads that forget."""
+
+    kept: ClassVar[Any] = {
+        **{name: form for name, form in SpanExpansion.kept.items() if name != "a"},
+        "head": Head,
+    }
+
+    def __init__(self, kernel: Kernel, budget: int, classes: tuple[int, ...] = ()) -> None:
+        self.head = Head(classes)
+        super().__init__(kernel, classes, most=budget)
+
+    @property
+    def heads(self) -> Sequence[Head]:
+        """All heads."""
+        return (self.head,)
+
+    @property
+    def a(self) -> Floats:
+        """Coefficients of the head."""
+        return self.head.a
+
+    @a.setter
+    def a(self, a: Floats) -> None:
+        self.head.a = a
+
+    @property
+    def g(self) -> Floats:
+        """Values of the head at the rounds of the open block."""
+        return self.head.g
+
+    @g.setter
+    def g(self, g: Floats) -> None:
+        self.head.g = g
+
+    def open(self, block: Points) -> None:
+        for head in self.heads:
+            head.open(self)
+        super().open(block)
+        self.room = self.columns if self.spans else self.n
+        """Number of columns that may be in S when the block ends."""
+
+    def evaluate(self) -> None:
+        self.head.evaluate()
+        view: Any = memoryview  # faster than an array for reading single numbers
+        self.values = view(self.head.g)
+        self.noise = self.head.rounding
+
+    def careful(self, t: int) -> float:
+        return self.head.exact_value(t)
+
+    def _exact_zeros(self, K: Floats, values: Floats) -> Floats:
+        self.head.solve()
+        return super()._exact_zeros(K, values)
+
+    def close(self) -> None:
+        support = self.support
+        for head in self.heads:
+            head.close(support)
+        super().close()
+        for head in self.heads:
+            head.maintain()
+
+    def enter(self, tolerance: float) -> None:
+        """Add x to S with coefficient 0 if its squared distance to the span exceeds `tolerance`."""
+        d, squared = self.projection()
+        if squared > tolerance:
+            self.alive[self.n + self.t] = True
+            self.size += 1
+            self.grow(d, squared)
+            for head in self.heads:
+                head.join(d, squared)
+
+    def learn(self, step: Any, noise: float) -> bool:
+        """Update the head by the current example (`Head.learn`)."""
+        self.forget_norm()
+        return self.head.learn(step, noise)
+
+
+class ForgettingHead(Head):
+    """A head whose covariance returns to the prior Q = K^{-1} all the time.
+
+    `forget(q)` is `C ← q·C + (1-q)·Q`. In an open block it is lazy: with A_C and A_Q the matrices A
+    of C and Q when the block opened, and c the product of all q since,
+
+        C = c·A_C + (1-c)·A_Q + Σ_joins d·dᵀ/δ² + Σ_updates s_e·u_e·u_eᵀ.
+
+    A join adds d·dᵀ/δ² to C and to Q, so it is not forgotten. The s_e of updates, which are
+    negative, are multiplied by q. For this, joins must be pending in both C and Q or in none.
+    """
+
+    def open(self, f: SecondOrder) -> None:
+        super().open(f)
+        self._remembered = 1.0  # c
+        self._remembered_at: list[float] = []  # c at each pending change
+
+    def forget(self, q: float) -> None:
+        """`C ← q·C + (1-q)·Q`, in an open block."""
+        if not self._ready:
+            self.prepare()
+        if self._remembered == 1.0:  # from now on, the products of Q are needed, too
+            self.f.prior.fetch(self._likely[self._likely > self.f.t])
+        count = self.C.count
+        factors = np.where(self.C.s[:count] < 0.0, q, 1.0)
+        self.C.s[:count] *= factors
+        self._sP[:count] *= factors[:, None]
+        self._remembered *= q
+
+    def move(self, t: int) -> Floats:
+        own = super().move(t)
+        c = self._remembered
+        if c == 1.0:
+            return own
+        moved: Floats = self.f.prior.move(t) * (1.0 - c)
+        moved += c * own
+        return moved
+
+    def join(self, d: Floats, squared: float) -> None:
+        super().join(d, squared)
+        self._remembered_at.append(self._remembered)
+
+    def learn(self, step: Any, noise: float) -> bool:
+        learned = super().learn(step, noise)
+        if learned:
+            self._remembered_at.append(self._remembered)
+        return learned
+
+    def solve(self) -> None:
+        super().solve()
+        self._remembered_at = []
+
+    def images(self, rounds: Sequence[int]) -> Any:
+        own = np.array(super().images(rounds))
+        c = np.delete(np.array(self._remembered_at), self._joins)[:, None]
+        if c.min() == 1.0:
+            return own
+        prior = np.array([self.f.prior.image(t) for t in rounds])
+        return c * own + (1.0 - c) * prior
+
+    def shares(self, rounds: Sequence[int]) -> Floats:
+        share = super().shares(rounds)
+        updates = self.C.s[: self.C.count] < 0.0
+        share[:, updates] *= (np.array(self._remembered_at) / self._remembered)[:, None]
+        return share
+
+    def close(self, support: Integers) -> None:
+        if self._ready:
+            self.solve()
+            c = self._remembered
+            if c != 1.0:
+                self.C.A *= c
+                self.C.A += (1.0 - c) * self.f.Q.A
+        super().close(support)

@@ -1,0 +1,316 @@
+"""metron's hypothesis with two memories: a steady head and a tracker on one active set."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ahpatron_cli.core.metric import MetricExpansion
+from ahpatron_cli.core.numerics import CANCELLED, cancelled, ddot
+from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.second_order import ForgettingHead, Head, Products
+from ahpatron_cli.core.span import Symmetric
+from ahpatron_cli.core.state import StateReader
+from ahpatron_cli.core.tally import class_margins
+
+CLIP = 1.5
+"""Values of the heads are clipped to this before they are mixed."""
+RATE = 0.5
+HANDICAP = 2.0
+"""The weight of the tracker is 1/(1 + exp(RATE·(its mistakes + HANDICAP - the other's)))."""
+DISCOUNT = 1.0 - 1.0 / 200.0
+"""Factor of earlier mistakes in each round."""
+
+
+class Experience:
+    """Mixin of the two heads: what the head makes of its own values.
+
+    Attributes
+    ----------
+    value : float or array of shape (k,)
+        Value at the current example, before its label is known.
+    margin : float
+        Margin of this value; with k classes half of `f_y - max_{c≠y} f_c`.
+    step : float or array of shape (k,)
+        Hinge loss times ±1; valid if the margin is below 1.
+    mistake : bool
+        Whether the prediction of this head is wrong.
+    loss, rounds : float, int
+        Sum of squared hinge losses and number of rounds, with one round of loss 1 at first.
+    mistakes : float
+        Discounted number of mistakes, M_i.
+    """
+
+    experienced: ClassVar[Any] = {"loss": float, "rounds": int, "mistakes": float}
+    loss = 1.0
+    rounds = 1
+    mistakes = 0.0
+    value: Any
+    margin: float
+    step: Any
+    mistake: bool
+
+    def judge(self, y: float) -> None:
+        """Compare the value with the label y = ±1."""
+        margin = y * self.value
+        self.margin = margin
+        self.rounds += 1
+        self.mistakes *= DISCOUNT
+        self.mistake = False
+        if margin < 1.0:
+            step = y - self.value  # (1 - margin)·y
+            self.step = step
+            self.loss += step * step
+            self.mistake = margin < 0.0 or (margin == 0.0 and y < 0.0)
+            self.mistakes += self.mistake
+
+    def judge_classes(self, margin: float, step: Floats, mistake: bool) -> None:
+        """Take over what a comparison with the label of k classes gave."""
+        self.margin = margin
+        self.step = step
+        self.mistake = mistake
+        self.rounds += 1
+        self.loss += float(np.square(step).mean())
+        self.mistakes = DISCOUNT * self.mistakes + mistake
+
+    @property
+    def mean_loss(self) -> float:
+        """e, the mean loss so far."""
+        return self.loss / self.rounds
+
+
+class Steady(Experience, Head):
+    """The head that never forgets; an alarm of the learner resets it."""
+
+    kept: ClassVar[Any] = {**Head.kept, **Experience.experienced}
+
+    def reset(self, prior: Symmetric) -> None:
+        """Start again: a = 0 and C = Q; only the discounted mistakes stay. Between two blocks."""
+        self.a = np.zeros_like(self.a)
+        self.C = Symmetric(prior.A.copy(order="F"))
+        self.loss = 1.0
+        self.rounds = 1
+
+
+class Tracker(Experience, ForgettingHead):
+    """The head that forgets all the time, and so follows a concept that moves."""
+
+    kept: ClassVar[Any] = {**Head.kept, **Experience.experienced}
+
+
+class MixedValues:
+    """Values of the mixture at the rounds of the open block, read one by one."""
+
+    def __init__(self, f: TwoMemories) -> None:
+        self._f = f
+
+    def __getitem__(self, t: int) -> float:
+        return self._f.mixed_value(t)
+
+
+class TwoMemories(MetricExpansion):
+    """Two heads on one S, one metric and one K; their mixture F is what is predicted.
+
+        F = (1-w)·clip(f_1) + w·clip(f_2),   w = 1/(1 + exp(0.5·(M_2 + 2 - M_1)))
+
+    f_1 is the steady head and f_2 the tracker; M_i is the discounted number of mistakes of f_i.
+    Q = K^{-1} is always kept: the tracker forgets towards it.
+    """
+
+    kept: ClassVar[Any] = {
+        **MetricExpansion.kept,
+        **{"head": Steady, "tracker": Tracker, "_budget": "fixed"},
+    }
+    head: Steady
+
+    def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:
+        super().__init__(budget, classes)
+        self.head = Steady(classes)
+        self.tracker = Tracker(classes)
+        self._budget = budget
+        self._most = None  # Q is kept also if S is full
+
+    @property
+    def heads(self) -> tuple[Steady, Tracker]:
+        """The steady head and the tracker."""
+        return self.head, self.tracker
+
+    @property
+    def tracker_weight(self) -> float:
+        """w, the weight of the tracker."""
+        lead = self.tracker.mistakes + HANDICAP - self.head.mistakes
+        return 1.0 / (1.0 + math.exp(RATE * lead))
+
+    @property
+    def mixture(self) -> Floats:
+        """Coefficients of the mixture without clipping, by column."""
+        w = self.tracker_weight
+        return (1.0 - w) * self.head.a + w * self.tracker.a
+
+    def check(self, state: StateReader) -> None:
+        super().check(state)
+        if len(self.head.a) != self.size or len(self.tracker.a) != self.size:
+            raise state.refusal("a", "does not fit the examples")
+
+    # A block ------------------------------------------------------------------------------------
+
+    def open(self, block: Points) -> None:
+        super().open(block)
+        if self.size == self._budget:
+            self.room = self.n
+
+    def evaluate(self) -> None:
+        super().evaluate()
+        more = np.zeros((self.columns - len(self.tracker.a), *self.classes))
+        self.tracker.a = np.concatenate((self.tracker.a, more))
+        self.tracker.evaluate()
+        self.noise = -1.0  # values of the mixture are exact
+        self.values = MixedValues(self)
+        self.prior = Products(self.Q, self.K)
+
+    def _close(self) -> None:
+        support = self.support
+        super()._close()
+        self.tracker.a = self.tracker.a.take(support, 0)
+        if len(self.Q.A) != len(self.tracker.C.A):  # joins are pending in one of them only
+            self.Q.settle()
+            self.tracker.C.settle()
+
+    # Values -------------------------------------------------------------------------------------
+
+    def mixed_value(self, t: int) -> float:
+        """F of round t; exactly 0 if the heads cancel up to rounding."""
+        steady, tracker = self.head, self.tracker
+        first = steady.g.item(t)
+        if -steady.rounding <= first <= steady.rounding:
+            first = steady.exact_value(t)
+        second = tracker.g.item(t)
+        if -tracker.rounding <= second <= tracker.rounding:
+            second = tracker.exact_value(t)
+        steady.value = first
+        tracker.value = second
+        w = self.tracker_weight
+        first = (1.0 - w) * min(max(first, -CLIP), CLIP)
+        second = w * min(max(second, -CLIP), CLIP)
+        mixed = first + second
+        return 0.0 if first * second < 0.0 and cancelled(mixed, abs(first)) else mixed
+
+    def class_values(self, start: int, stop: int) -> Floats:
+        """F of each class in round `start`; the weight of the tracker changes with every round."""
+        for head in self.heads:
+            row = head.g[start]
+            if np.abs(row).min() <= head.rounding:
+                head.solve()
+                row = _exact(self.K[start : start + 1], row[None], head.a)[0]
+            head.value = row
+        return self.mixed(self.head.value, self.tracker.value)[None]
+
+    def mixed(self, steady: Floats, tracker: Floats) -> Floats:
+        """F from values of both heads."""
+        w = self.tracker_weight
+        first = (1.0 - w) * np.clip(steady, -CLIP, CLIP)
+        second = w * np.clip(tracker, -CLIP, CLIP)
+        F = first + second
+        F[np.abs(F) <= CANCELLED * (np.abs(first) + np.abs(second))] = 0.0
+        return F
+
+    def at(self, points: Points) -> Floats:
+        shape = (points.size, *self.a.shape[1:])
+        if self.points is None:
+            return np.zeros(shape)
+        weighted = self.metric.weighted(points)
+        K = self.kernel.between(weighted, self.points.widened(weighted.width))
+        return self.mixed(*(_exact(K, K @ head.a, head.a) for head in self.heads))
+
+    @property
+    def coefficients(self) -> Floats:
+        a = self.mixture
+        return a if len(a) == self.size else a.take(self.support, 0)
+
+    @property
+    def norm(self) -> float:
+        """‖f‖ of the mixture without clipping; with several classes `√(Σ_c ‖f_c‖²)`."""
+        if self.points is None:
+            return 0.0
+        a = self.coefficients
+        gram = self.kernel.between(self.points, self.points)
+        return math.sqrt(max(float((a * (gram @ a)).sum()), 0.0))
+
+    # A round ------------------------------------------------------------------------------------
+
+    def judge(self, y: Any) -> None:
+        """Let each head compare its own value with the label."""
+        if not self.classes:
+            self.head.judge(y)
+            self.tracker.judge(y)
+            return
+        values = np.stack((self.head.value, self.tracker.value))
+        true = int(y.argmax())
+        signs = np.where(y > 0, 1.0, -1.0)
+        steps = signs * np.maximum(1.0 - signs * values, 0.0)
+        margins, rivals = class_margins(values, np.array([true, true]))
+        mistakes = (margins < 0) | ((margins == 0) & (rivals < true))
+        self.head.judge_classes(float(margins[0]) / 2.0, steps[0], bool(mistakes[0]))
+        self.tracker.judge_classes(float(margins[1]) / 2.0, steps[1], bool(mistakes[1]))
+
+    def projection(self) -> tuple[Floats, float]:
+        d = self.Q.times(self.k, self.prior.image(self.t))
+        return d, self.diagonal[self.t] - float(ddot(self.k, d))
+
+    def reset_steady(self) -> None:
+        """After the current round: reset the steady head; at most B/2 examples stay in S.
+
+        Those stay whose removal would change the tracker the most.
+        """
+        self.count(self.t + 1)
+        self._close()
+        self.successor = self
+        for matrix in (self.Q, *(head.C for head in self.heads)):
+            matrix.settle()
+        half = self._budget // 2
+        if self.size > half:
+            self._shrink(half)
+        self.head.reset(self.Q)
+
+    def _shrink(self, count: int) -> None:
+        """Keep `count` examples and project both heads onto their span; between two blocks.
+
+        With D the examples that leave and R those that stay, `V = -Q_DD^{-1}·Q_DR` expresses the
+        former by the latter: `a_R += Vᵀa_D`, `C ← [I Vᵀ]·C·[I Vᵀ]ᵀ`, `Q_RR += Q_RD·V`.
+        """
+        assert self.points is not None
+        assert self.examples is not None
+        Q = self.Q.whole()
+        a = self.tracker.a.reshape(self.size, -1)
+        order = np.argsort(np.square(a).sum(axis=1) / Q.diagonal(), kind="stable")
+        leaves = np.sort(order[: self.size - count])  # of equal ones, the older
+        stays = np.sort(order[self.size - count :])
+        V = -np.linalg.solve(Q[np.ix_(leaves, leaves)], Q[np.ix_(leaves, stays)])
+        for head in self.heads:
+            C = head.C.whole()
+            moved = C[stays] + V.T @ C[leaves]
+            head.a = head.a[stays] + V.T @ head.a[leaves]
+            head.C = Symmetric(np.asfortranarray(moved[:, stays] + moved[:, leaves] @ V))
+        inverse = Q[np.ix_(stays, stays)] + Q[np.ix_(stays, leaves)] @ V
+        self.Q = Symmetric(np.asfortranarray(inverse))
+        self.points.keep(stays)
+        self.examples.keep(stays)
+        self.size = count
+
+    def forget(self, q: float) -> None:
+        """The tracker forgets: `C_2 ← q·C_2 + (1-q)·Q`."""
+        if self.successor is None:
+            self.tracker.forget(q)
+        else:  # the block has been closed by `reset_steady`
+            self.tracker.C.A *= q
+            self.tracker.C.A += (1.0 - q) * self.Q.A
+
+
+def _exact(K: Floats, values: Floats, a: Floats) -> Floats:
+    """`values = K·a` with entries set to exactly 0 if their terms cancel up to rounding."""
+    if np.abs(values).min(initial=math.inf) > CANCELLED * np.abs(a).sum():
+        return values
+    return np.where(np.abs(values) <= CANCELLED * (np.abs(K) @ np.abs(a)), 0.0, values)

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 for _library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):  # before NumPy: as the command does
     os.environ[f"{_library}_NUM_THREADS"] = "1"
+
+# The command leaves signals ignored that are (`nohup`, jobs in the background of a script), and its
+# processes inherit that from here: the tests must not depend on how they are started.
+for _signal, _handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGTERM, signal.SIG_DFL),
+):
+    if signal.getsignal(_signal) is signal.SIG_IGN:
+        signal.signal(_signal, _handler)
 
 import pytest
 

@@ -10,12 +10,16 @@ def percent(rate: float) -> str:
 
 def int_if_integral(value: float) -> float:
     """A number as an int if it is integral, so that a label is shown as 1, not as 1.0."""
-    return int(value) if value == int(value) and abs(value) < 1e16 else value
+    if value == int(value) and abs(value) < 1e16:
+        return int(value)
+    return value
 
 
 def p_value(value: float) -> str:
     """A p-value as text: `0.032`, `< 0.001`."""
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+    if value < 0.001:
+        return "< 0.001"
+    return f"{value:.3f}"
 
 
 def share(part: float) -> str:
@@ -25,7 +29,9 @@ def share(part: float) -> str:
 
 def mean_count(value: float) -> str:
     """A count or a mean of counts: `581`, `581.3`, `12346`; tenths only below 1,000."""
-    return f"{value:.0f}" if value == int(value) or value >= 1000 else f"{value:.1f}"
+    if value == int(value) or value >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.1f}"
 
 
 def seconds(value: float) -> str:
@@ -35,7 +41,9 @@ def seconds(value: float) -> str:
 
 def short(value: float | str, digits: int = 3) -> str:
     """A float with `digits` significant digits (`0.312`, `1.5e+160`); ints and words unchanged."""
-    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    return str(value)
 
 
 def assignment(name: str, value: float | str) -> str:
@@ -45,11 +53,15 @@ def assignment(name: str, value: float | str) -> str:
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun: `1 round`, `1,000 rounds`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    if number == 1:
+        return f"{number:,} {noun}"
+    return f"{number:,} {noun}s"
 
 
 def orders(number: int, shuffled: bool) -> str:
     """Text of what a mean is taken over: `10 permutations`, `2 passes in file order`."""
     if shuffled:
         return counted(number, "permutation")
-    return f"{number:,} {'pass' if number == 1 else 'passes'} in file order"
+    if number == 1:
+        return f"{number:,} pass in file order"
+    return f"{number:,} passes in file order"

@@ -29,7 +29,9 @@ def _visible(character: str) -> str:
     point = ord(character)
     if 0xDC80 <= point < 0xDD00:  # an undecodable byte (`surrogateescape`)
         return f"\\x{point - 0xDC00:02x}"
-    return _NAMED.get(character) or character.encode("unicode_escape").decode()
+    if character in _NAMED:
+        return _NAMED[character]
+    return character.encode("unicode_escape").decode()
 
 
 def spreadsheet_text(text: str) -> str:
@@ -42,22 +44,67 @@ def spreadsheet_text(text: str) -> str:
 
 def without_formula(text: str) -> str:
     """Text with an apostrophe before what a spreadsheet would interpret as a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    if text.startswith(("=", "+", "-", "@")):
+        return f"'{text}"
+    return text
 
 
-GREEK = {sign: unicodedata.name(sign).split()[-1].lower() for sign in "αβγδεζηθκλμνπρστφχω"}
+_LOWER_CASE = "αβγδεζηθκλμνπρστφχω"
+_UPPER_CASE = "ΔΛΣΦΨ"
+
+
+def _letter_name(sign: str) -> str:
+    """Name of a Greek letter in capitals: `SIGMA`, the last word of its Unicode name."""
+    return unicodedata.name(sign).split()[-1]
+
+
+GREEK = {sign: _letter_name(sign).lower() for sign in _LOWER_CASE}
 """Names of the Greek letters."""
+_ASCII_SIGNS = {
+    "\N{COMBINING CIRCUMFLEX ACCENT}": "",
+    "\N{COMBINING TILDE}": "",
+    "\N{COMBINING MACRON}": "",
+    "±": "+-",
+    "–": "-",
+    "→": "->",
+    "←": "<-",
+    "─": "-",
+    "⊕": "+",
+    "⁻": "^-",
+    "¹": "1",
+    "³": "^3",
+    "ᵀ": "^T",
+    "⁴": "^4",
+    "⁶": "^6",
+    "ℓ": "l",
+    "∂": "d",
+    "∈": "in",
+    "∪": "u",
+    "≠": "!=",
+    "‖": "||",
+    "≈": "~",
+    "•": "#",
+    "▸": ">",
+    "○": "o",
+    "†": "?",
+    "‡": "x",
+    "∞": "inf",
+    "√": "sqrt",
+    "·": "*",
+    "²": "^2",
+    "₁": "_1",
+    "⟨": "<",
+    "⟩": ">",
+    "½": "1/2",
+    "█": "#",
+    "…": "...",
+}
+"""ASCII replacements of signs that are not letters."""
 _ASCII = str.maketrans(
     {
         **GREEK,
-        **{sign: unicodedata.name(sign).split()[-1].capitalize() for sign in "ΔΛΣΦΨ"},
-        **{"\N{COMBINING CIRCUMFLEX ACCENT}": "", "\N{COMBINING TILDE}": ""},
-        **{"\N{COMBINING MACRON}": "", "±": "+-", "–": "-", "→": "->", "←": "<-", "─": "-"},
-        **{"⊕": "+", "⁻": "^-", "¹": "1", "³": "^3"},
-        **{"ᵀ": "^T", "⁴": "^4", "⁶": "^6", "ℓ": "l", "∂": "d", "∈": "in", "∪": "u", "≠": "!="},
-        **{"‖": "||", "≈": "~", "•": "#", "▸": ">", "○": "o", "†": "?", "‡": "x", "∞": "inf"},
-        **{"√": "sqrt", "·": "*", "²": "^2", "₁": "_1", "⟨": "<", "⟩": ">"},
-        **{"½": "1/2", "█": "#", "…": "..."},
+        **{sign: _letter_name(sign).capitalize() for sign in _UPPER_CASE},
+        **_ASCII_SIGNS,
     }
 )
 """ASCII replacements of all signs in the package's texts."""

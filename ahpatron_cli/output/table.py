@@ -9,7 +9,14 @@ from typing import NamedTuple
 from ahpatron_cli.numbers import counted, mean_count, short
 from ahpatron_cli.records import DataRecord, SummaryRecord
 
-BEST, CHOSEN, BELOW_BASELINE, WORSE, NOT_WORSE, VACUOUS, INCOMPLETE, NOT_COMPARED = "*▸!•≈○†‡"
+BEST = "*"
+CHOSEN = "▸"
+BELOW_BASELINE = "!"
+WORSE = "•"
+NOT_WORSE = "≈"
+VACUOUS = "○"
+INCOMPLETE = "†"
+NOT_COMPARED = "‡"
 MARKS = {
     BEST: "best",
     CHOSEN: "best setting of its learner",
@@ -84,5 +91,8 @@ def support_text(line: SummaryRecord) -> str | None:
     """|S| as text, with the budget if there is one: `314/400`."""
     if line.support_size_mean is None:
         return None
-    size, budget = mean_count(line.support_size_mean), line.params.get("budget")
-    return size if budget is None else f"{size}/{short(budget, 6)}"
+    size = mean_count(line.support_size_mean)
+    budget = line.params.get("budget")
+    if budget is None:
+        return size
+    return f"{size}/{short(budget, 6)}"

@@ -59,42 +59,60 @@ class Format:
         """Render a page: its tables, then the text below them."""
         parts = []
         for table in page.tables:
-            columns = []
-            for column in table.columns:
-                if any(cell is not None for cell in column.cells):
-                    texts = [self.escape(column.heading)]
-                    texts += [self._cell(cell, column) for cell in column.cells]
-                    columns.append(Written(texts, column.left, column.priority))
-            parts.append(self.table(table, columns))
-        return "\n".join(filter(None, [*parts, self.ending(page)]))
+            with_values = [
+                column for column in table.columns if any(cell is not None for cell in column.cells)
+            ]
+            written = [self._written(column) for column in with_values]
+            parts.append(self.table(table, written))
+        parts.append(self.ending(page))
+        return "\n".join(filter(None, parts))
+
+    def _written(self, column: Column) -> Written:
+        """Render the texts of a column."""
+        texts = [self.escape(column.heading)]
+        texts += [self._cell(cell, column) for cell in column.cells]
+        return Written(texts, column.left, column.priority)
 
     def _cell(self, cell: Cell | str | None, column: Column) -> str:
         """Text of a cell: marks, value and spread."""
         if cell is None:
             return self.escape("–")
-        text, spread, marks = Cell(cell) if isinstance(cell, str) else cell
-        shown = self.value(text, column)
-        shown = shown.join(self.bold) if BEST in marks else shown
-        marks = "".join(mark for mark in marks if mark in self.shown_marks)
-        after = self.escape(f" ± {spread}") if spread else ""
-        return self.escape(f"{marks} " if marks else "") + shown + after
+        if isinstance(cell, str):
+            cell = Cell(cell)
+        shown = self.value(cell.text, column)
+        if BEST in cell.marks:
+            shown = shown.join(self.bold)
+        marks = "".join(mark for mark in cell.marks if mark in self.shown_marks)
+        if marks:
+            shown = self.escape(f"{marks} ") + shown
+        if cell.spread:
+            shown += self.escape(f" ± {cell.spread}")
+        return shown
 
     def legend(self, tables: Sequence[Table]) -> str:
         """Explanation of the marks used in these tables."""
-        cells = (cell for table in tables for column in table.columns for cell in column.cells)
+        columns = [column for table in tables for column in table.columns]
+        cells = [cell for column in columns for cell in column.cells]
         used = {mark for cell in cells if isinstance(cell, Cell) for mark in cell.marks}
-        names = {mark: mark if mark in self.shown_marks else "Bold:" for mark in MARKS}
-        text = "; ".join(f"{names[mark]} {MARKS[mark]}" for mark in MARKS if mark in used)
-        return f"{text}." if text else ""
+        items = list[str]()
+        for mark, meaning in MARKS.items():
+            if mark in used:
+                name = mark if mark in self.shown_marks else "Bold:"
+                items.append(f"{name} {meaning}")
+        if not items:
+            return ""
+        return "; ".join(items) + "."
 
     def notes(self, table: Table) -> str:
         """Text of the notes and the legend of a table."""
-        return self.escape(" ".join(filter(None, [*table.notes, self.legend([table])])))
+        sentences = [*table.notes, self.legend([table])]
+        return self.escape(" ".join(filter(None, sentences)))
 
 
 def _rows(columns: Sequence[Written]) -> list[tuple[str, ...]]:
     """Transpose columns to rows: the headings, then the cells of each row."""
-    return list(zip(*(column.texts for column in columns), strict=True))
+    texts = [column.texts for column in columns]
+    return list(zip(*texts, strict=True))
 
 
 def _lines(lines: Iterable[str]) -> str:
@@ -121,14 +139,23 @@ class Terminal(Format):
     @classmethod
     def of(cls, stream: TextIO) -> Terminal:
         """Settings for a stream (terminal, pipe or file); NO_COLOR also disables bold type."""
-        seen = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        seen = (seen or bool(os.environ.get("FORCE_COLOR"))) and not os.environ.get("NO_COLOR")
-        width = shutil.get_terminal_size().columns if stream.isatty() else UNLIMITED
-        return cls(width, bold=seen, ascii=not has_signs(stream.encoding or "utf-8"))
+        width = UNLIMITED
+        bold = False
+        if stream.isatty():
+            width = shutil.get_terminal_size().columns
+            bold = os.environ.get("TERM", "dumb") != "dumb"
+        if os.environ.get("FORCE_COLOR"):
+            bold = True
+        if os.environ.get("NO_COLOR"):
+            bold = False
+        lacks_signs = not has_signs(stream.encoding or "utf-8")
+        return cls(width, bold=bold, ascii=lacks_signs)
 
     def escape(self, text: str) -> str:
         shown = literal(text)
-        return ascii_signs(shown) if self._ascii else shown
+        if self._ascii:
+            return ascii_signs(shown)
+        return shown
 
     def strong(self, text: str) -> str:
         """The text in bold type, if the terminal supports it."""
@@ -149,44 +176,53 @@ class Terminal(Format):
         """Lines of a title: a bold name and a text, on separate lines if too long."""
         if not name:
             return self.folded(about)
-        if cell_len(literal(name)) + 2 + cell_len(self.escape(about)) <= self.width:
+        width = cell_len(literal(name)) + 2 + cell_len(self.escape(about))
+        if width <= self.width:
             return [f"{self.strong(name)}: {self.escape(about)}"]
         return [f"{self.strong(name)}:", *self.folded(about, "  ")]
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
+        shown = self._fitting(columns)
+        padded = [_padded(column) for column in shown]
+        head, *rows = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
+        rule = self.escape("─") * _table_width(shown)
+        return _lines([*self.title(table.name, table.title), head, rule, *rows])
+
+    def _fitting(self, columns: Sequence[Written]) -> list[Written]:
+        """The columns that fit into the width; those that do not are noted as hidden."""
         shown = list(columns)
-        while (wide := sum(_width(one) + 2 for one in shown) - 2) > self.width:
+        while _table_width(shown) > self.width:
             # hide the last column of the highest priority; never cut cells
             hidden = max(reversed(shown), key=lambda one: one.priority)
             if not hidden.priority:
                 break
             shown.remove(hidden)
-            self._hidden[hidden.texts[0]] = None
-        padded = []
-        for column in shown:
-            gaps = [" " * (_width(column) - _cells(text)) for text in column.texts]
-            pairs = zip(column.texts, gaps, strict=True)
-            padded.append([text + gap if column.left else gap + text for text, gap in pairs])
-        head, *rows = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
-        return _lines([*self.title(table.name, table.title), head, self.escape("─") * wide, *rows])
+            heading = hidden.texts[0]
+            self._hidden[heading] = None
+        return shown
 
     def ending(self, page: Page) -> str:
-        hidden = f"Hidden: terminal too narrow: {', '.join(self._hidden)}" if self._hidden else ""
-        notes = dict.fromkeys(note for table in page.tables for note in table.notes)
-        first, *items = page.remarks or [""]
+        notes = list[str]()
+        for note in dict.fromkeys(note for table in page.tables for note in table.notes):
+            notes += self.folded(note)
+        legend = self.folded(self.legend(page.tables))
+        if self._hidden:
+            legend += self.folded(f"Hidden: terminal too narrow: {', '.join(self._hidden)}")
+        remarks = list[str]()
+        if page.remarks:
+            first, *items = map(self.escape, page.remarks)
+            remarks = [first, *(f"  {item}" for item in items)]
         commands = list[str]()
         for why, command in page.commands:
-            commands += self.folded(why) + ([f"  {literal(command)}"] if command else [])
-        parts = [
-            [line for note in notes for line in self.folded(note)],
-            [*self.folded(self.legend(page.tables)), *self.folded(hidden)],
-            [self.escape(first), *(f"  {self.escape(item)}" for item in items)],
-            commands,
-        ]
+            commands += self.folded(why)
+            if command:
+                commands.append(f"  {literal(command)}")
+        parts = [notes, legend, remarks, commands]
         return "\n".join(_lines(part) for part in parts if any(part))
 
 
 def _cells(text: str) -> int:
+    """Width of a text in columns of the terminal."""
     return cell_len(_STYLE.sub("", text))
 
 
@@ -194,9 +230,25 @@ def _width(column: Written) -> int:
     return max(map(_cells, column.texts))
 
 
+def _table_width(columns: Sequence[Written]) -> int:
+    """Width of a table, with two spaces between columns."""
+    return sum(_width(column) + 2 for column in columns) - 2
+
+
+def _padded(column: Written) -> list[str]:
+    """Texts of a column, aligned to the same width."""
+    width = _width(column)
+    padded = []
+    for text in column.texts:
+        gap = " " * (width - _cells(text))
+        padded.append(text + gap if column.left else gap + text)
+    return padded
+
+
 def print_to(stream: TextIO, text_for: Callable[[Terminal], str]) -> None:
     """Write a text to a stream in one call, rendered for its terminal, pipe or file."""
-    stream.write(encodable(text_for(Terminal.of(stream)), stream.encoding or "utf-8"))
+    text = text_for(Terminal.of(stream))
+    stream.write(encodable(text, stream.encoding or "utf-8"))
     stream.flush()
 
 
@@ -210,36 +262,73 @@ class Markdown(Format):
         return re.sub(r"([\\`*_{}\[\]<>|&~$#!])", r"\\\1", literal(text))
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
-        name = f"Data: **{self.escape(table.name)}**, " if table.name else ""
+        title = self.escape(table.title)
+        if table.name:
+            title = f"Data: **{self.escape(table.name)}**, {title}"
         head, *rows = _rows(columns)
         rule = tuple(":--" if column.left else "--:" for column in columns)
-        lines = [f"| {' | '.join(row)} |" for row in [head, rule, *rows]]
+        lines = [title, ""]
+        lines += [f"| {' | '.join(row)} |" for row in [head, rule, *rows]]
         notes = self.notes(table)
-        title = f"{name}{self.escape(table.title)}"
-        return _lines([title, "", *lines, *(["", notes] if notes else [])])
+        if notes:
+            lines += ["", notes]
+        return _lines(lines)
 
     def ending(self, page: Page) -> str:
-        first, *items = map(self.escape, page.remarks or [""])
-        listed = ["", *(f"- {item}" for item in items)] if items else []
-        return _lines([first, *listed]) if first else ""
+        if not page.remarks:
+            return ""
+        first, *items = map(self.escape, page.remarks)
+        lines = [first]
+        if items:
+            lines.append("")
+            lines += [f"- {item}" for item in items]
+        return _lines(lines)
 
 
 # LaTeX --------------------------------------------------------------------------------------------
 
 _LATEX = {
-    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
-    **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "`": r"\textasciigrave{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
     # after a line end `\\`, LaTeX reads a bare [ or * as its argument
-    **{"[": "{[}", "]": "{]}", "*": "{*}", **{special: f"\\{special}" for special in "&%$#_{}"}},
-    **{"|M_T|": "$|M_T|$", "|N_T|": "$|N_T|$", "|M'_T|": "$|M'_T|$", "L_T(f)": "$L_T(f)$"},
-    **{"‖f‖": r"$\|f\|$", "ζ̂": r"$\hat\zeta$", "±": r"$\pm$", "→": r"$\to$", "–": "--"},
-    **{"≈": r"$\approx$", "•": r"$\bullet$", "▸": r"$\triangleright$", "○": r"$\circ$"},
-    **{"†": r"$\dagger$", "‡": r"$\ddagger$"},
-    **{"χ²": r"$\chi^2$", "<=": r"$\le$", **{sign: rf"$\{name}$" for sign, name in GREEK.items()}},
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "|M_T|": "$|M_T|$",
+    "|N_T|": "$|N_T|$",
+    "|M'_T|": "$|M'_T|$",
+    "L_T(f)": "$L_T(f)$",
+    "‖f‖": r"$\|f\|$",
+    "ζ̂": r"$\hat\zeta$",
+    "±": r"$\pm$",
+    "→": r"$\to$",
+    "–": "--",
+    "≈": r"$\approx$",
+    "•": r"$\bullet$",
+    "▸": r"$\triangleright$",
+    "○": r"$\circ$",
+    "†": r"$\dagger$",
+    "‡": r"$\ddagger$",
+    "χ²": r"$\chi^2$",
+    "<=": r"$\le$",
+    **{sign: rf"$\{name}$" for sign, name in GREEK.items()},
 }
+"""LaTeX of special characters, signs and terms."""
+_LONGEST_FIRST = sorted(_LATEX, key=len, reverse=True)
 _LATEX_TOKEN = re.compile(
-    r"10\^(?P<power>-?\d+)/√T|(?<![\w.])-(?=[\d.])|"
-    + "|".join(map(re.escape, sorted(_LATEX, key=len, reverse=True)))
+    r"10\^(?P<power>-?\d+)/√T|(?<![\w.])-(?=[\d.])|" + "|".join(map(re.escape, _LONGEST_FIRST))
 )
 _SYMBOLS = {"budget": "$B$", "epsilon": r"$\varepsilon$", "sigma": r"$\sigma$", "radius": "$U$"}
 _LINE = 105
@@ -254,7 +343,9 @@ class Latex(Format):
     def escape(self, text: str) -> str:
         def token(match: re.Match[str]) -> str:
             power = match["power"]
-            return rf"$10^{{{power}}}/\sqrt{{T}}$" if power else _LATEX.get(match[0], "$-$")
+            if power:
+                return rf"$10^{{{power}}}/\sqrt{{T}}$"
+            return _LATEX.get(match[0], "$-$")
 
         return _LATEX_TOKEN.sub(token, literal(text))
 
@@ -267,47 +358,73 @@ class Latex(Format):
         return re.sub(r"([a-z]+)=", lambda m: f"{_SYMBOLS.get(m[1], m[1])} = ", shown)
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
-        name = rf"\texttt{{{self.escape(table.name)}}}: " if table.name else ""
-        stem = re.sub(r"[^a-z0-9]+", "-", table.name.lower().rpartition("/")[2].split(".")[0])
-        parts, room = list[list[Written]](), 0
-        for column in columns[1:]:  # a wide table is split, each part with the first column
-            room -= _typeset(column) + 3
-            if room < 0 or not parts:
-                parts.append([columns[0]])
-                room = _LINE - _typeset(columns[0]) - _typeset(column) - 3
-            parts[-1].append(column)
-        notes = self.notes(table)
+        caption = self.escape(table.title)
+        if table.name:
+            caption = rf"\texttt{{{self.escape(table.name)}}}: {caption}"
         lines = [
             r"\begin{table}",
             r"  \centering\small",
-            rf"  \caption{{{name}{self.escape(table.title)}}}",
-            rf"  \label{{tab:{'-'.join(filter(None, [stem.strip('-'), table.kind]))}}}",
-            *(line for part in parts for line in self._tabular(part)),
-            *([rf"  \parbox{{\linewidth}}{{\footnotesize {notes}}}"] if notes else []),
-            r"\end{table}",
+            rf"  \caption{{{caption}}}",
+            rf"  \label{{tab:{_label_of(table)}}}",
         ]
+        for part in _split(columns):
+            lines += self._tabular(part)
+        notes = self.notes(table)
+        if notes:
+            lines.append(rf"  \parbox{{\linewidth}}{{\footnotesize {notes}}}")
+        lines.append(r"\end{table}")
         return _lines(lines)
 
     def _tabular(self, columns: Sequence[Written]) -> list[str]:
         head, *rows = (rf"    {' & '.join(row)} \\" for row in _rows(columns))
+        alignment = "".join("l" if column.left else "r" for column in columns)
         return [
             r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"  \begin{{tabular}}{{{''.join('l' if one.left else 'r' for one in columns)}}}",
-            *(r"    \toprule", head, r"    \midrule", *rows, r"    \bottomrule"),
+            rf"  \begin{{tabular}}{{{alignment}}}",
+            r"    \toprule",
+            head,
+            r"    \midrule",
+            *rows,
+            r"    \bottomrule",
             r"  \end{tabular}}\par\smallskip",
         ]
 
     def page(self, page: Page) -> str:
-        needs = "% needs \\usepackage{booktabs,graphicx}\n" if page.tables else ""
-        return needs + super().page(page)
+        text = super().page(page)
+        if page.tables:
+            return "% needs \\usepackage{booktabs,graphicx}\n" + text
+        return text
 
     def ending(self, page: Page) -> str:
         return _lines(f"% {literal(line)}" for line in page.remarks)
 
 
+def _label_of(table: Table) -> str:
+    """Name of a table in references: file name without suffixes, and the kind of table."""
+    file = table.name.lower().rpartition("/")[2]
+    stem = re.sub(r"[^a-z0-9]+", "-", file.split(".")[0]).strip("-")
+    return "-".join(filter(None, [stem, table.kind]))
+
+
+def _split(columns: Sequence[Written]) -> list[list[Written]]:
+    """Parts of a wide table, each with the first column."""
+    parts = list[list[Written]]()
+    room = 0
+    for column in columns[1:]:
+        width = _typeset(column) + 3
+        room -= width
+        if room < 0 or not parts:
+            first = columns[0]
+            parts.append([first])
+            room = _LINE - _typeset(first) - width
+        parts[-1].append(column)
+    return parts
+
+
 def _typeset(column: Written) -> int:
     """Approximate width of a column in characters."""
-    return max(len(re.sub(r"\\[a-z]+|[${}\\]", "", text)) for text in column.texts)
+    visible = [re.sub(r"\\[a-z]+|[${}\\]", "", text) for text in column.texts]
+    return max(map(len, visible))
 
 
 # HTML ---------------------------------------------------------------------------------------------
@@ -319,22 +436,26 @@ class Html(Format):
     bold = "<strong>", "</strong>"
 
     def escape(self, text: str) -> str:
-        return re.sub(r"\|([MN])('|&#x27;)?_T\|", r"|\1\2<sub>T</sub>|", html.escape(literal(text)))
+        escaped = html.escape(literal(text))
+        return re.sub(r"\|([MN])('|&#x27;)?_T\|", r"|\1\2<sub>T</sub>|", escaped)
 
     def value(self, text: str, column: Column) -> str:
-        # a proper minus sign in place of a hyphen
-        return self.escape(text if column.left else re.sub(r"^-(?=\d)", "−", text))
+        if not column.left:
+            text = re.sub(r"^-(?=\d)", "−", text)  # a proper minus sign in place of a hyphen
+        return self.escape(text)
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
         styles = ["" if column.left else ' class="number"' for column in columns]
-        head, *rows = _rows(columns)
-        heads = [f'<th scope="col"{s}>{text}</th>' for s, text in zip(styles, head, strict=True)]
-        lines = []
-        for first, *others in rows:
-            best = ' class="best"' if "<strong>" in "".join(others) else ""
-            cells = [f"<td{s}>{text}</td>" for s, text in zip(styles[1:], others, strict=True)]
-            lines.append(f'<tr{best}><th scope="row">{first}</th>{"".join(cells)}</tr>')
-        title, notes, body = self.escape(table.title), self.notes(table), "\n".join(lines)
+        texts, *rows = _rows(columns)
+        heads = [
+            f'<th scope="col"{style}>{text}</th>' for style, text in zip(styles, texts, strict=True)
+        ]
+        lines = [_html_row(row, styles) for row in rows]
+        title = self.escape(table.title)
+        notes = self.notes(table)
+        if notes:
+            notes = f'<p class="notes">{notes}</p>'
+        body = "\n".join(lines)
         return f"""\
 <div class="scroll" role="region" tabindex="0" aria-label="{title}"><table>
 <caption><span>{title}</span></caption>
@@ -343,7 +464,17 @@ class Html(Format):
 {body}
 </tbody>
 </table></div>
-{f'<p class="notes">{notes}</p>' if notes else ""}"""
+{notes}"""
+
+
+def _html_row(row: Sequence[str], styles: Sequence[str]) -> str:
+    """HTML of a row of a table; the row of the best learner has a class."""
+    first, *others = row
+    cells = [f"<td{style}>{text}</td>" for style, text in zip(styles[1:], others, strict=True)]
+    best = ""
+    if any("<strong>" in text for text in others):
+        best = ' class="best"'
+    return f'<tr{best}><th scope="row">{first}</th>{"".join(cells)}</tr>'
 
 
 FORMATS: Mapping[str, type[Format]] = {"table": Terminal, "markdown": Markdown, "latex": Latex}

@@ -30,6 +30,7 @@ from ahpatron_cli.sweep.summary import (
 )
 
 MAX_REASONS = 5
+"""Largest number of reasons for failed trials that are listed."""
 _VERDICTS = {"best": BEST, "worse": WORSE, "n.s.": NOT_WORSE}
 
 
@@ -40,15 +41,29 @@ def findings_page(findings: SweepSummary, *, only_matrix: bool = False) -> Page:
         tables.append(matrix_table(findings))
     if not only_matrix:
         tables += [table for found in findings.datasets for table in data_tables(found)]
-    remarks, failed = [] if findings.datasets else ["no trials"], len(findings.failed)
-    if failed:
-        reasons = Counter(trial.error or "no reason given" for trial in findings.failed)
-        remarks = [f"{failed:,} of {counted(findings.trials + failed, 'trial')} failed:"]
-        for reason, count in reasons.most_common(MAX_REASONS):
-            remarks.append(f"{counted(count, 'trial')}: {reason}")
-        if len(reasons) > MAX_REASONS:
-            remarks.append(f"and {counted(len(reasons) - MAX_REASONS, 'other reason')}")
-    return Page(tables, remarks, [] if only_matrix else list(_next(findings)))
+    remarks = []
+    if findings.failed:
+        remarks = _failures(findings)
+    elif not findings.datasets:
+        remarks = ["no trials"]
+    commands = []
+    if not only_matrix:
+        commands = list(_next(findings))
+    return Page(tables, remarks, commands)
+
+
+def _failures(findings: SweepSummary) -> list[str]:
+    """How many trials failed, then the most frequent reasons."""
+    failed = len(findings.failed)
+    every = counted(findings.trials + failed, "trial")
+    remarks = [f"{failed:,} of {every} failed:"]
+    reasons = Counter(trial.error or "no reason given" for trial in findings.failed)
+    for reason, count in reasons.most_common(MAX_REASONS):
+        remarks.append(f"{counted(count, 'trial')}: {reason}")
+    others = len(reasons) - MAX_REASONS
+    if others > 0:
+        remarks.append(f"and {counted(others, 'other reason')}")
+    return remarks
 
 
 def _next(findings: SweepSummary) -> Iterator[tuple[str, str]]:
@@ -61,47 +76,77 @@ def _next(findings: SweepSummary) -> Iterator[tuple[str, str]]:
         return
     for found in findings.datasets:
         command = run_command(found.data, found.winner)
-        if command and found.settings[1:]:
+        if command and len(found.settings) > 1:
             yield f"Best on {found.name}:", command
 
 
 def matrix_table(findings: SweepSummary) -> Table:
     """Matrix with a row per learner, a column per data set, and the mean rank."""
-    datasets, ranks, metric = findings.datasets, findings.ranks, findings.criterion.metric
-    matrix, ranked = findings.matrix, len(datasets) > 1 and len(ranks.mean_ranks) > 1
-    columns = [Column("Learner", list(matrix), left=True)]
+    datasets = findings.datasets
+    metric = findings.criterion.metric
+    columns = [Column("Learner", list(findings.matrix), left=True)]
     for at, found in enumerate(datasets):
-        cells = list[Cell | None]()
-        for row in matrix.values():
-            if (setting := row[at]) is None:
-                cells.append(None)
-                continue
-            marks = _VERDICTS.get(found.verdict(setting) or "", "") if found.best[1:] else ""
-            marks += _completeness(setting)
-            cells.append(_cell(metric, setting.mean, setting.sd, marks))
+        settings = [row[at] for row in findings.matrix.values()]
+        cells = [_matrix_cell(metric, found, setting) for setting in settings]
         columns.append(Column(found.short, cells, 1))
     notes = []
     if any(one.sd is not None for found in datasets for one in found.best):
         notes.append("Mean ± standard deviation.")
-    if ranked:
-        means = [ranks.mean_ranks.get(learner) for learner in matrix]
-        columns.append(Column("Rank", [None if one is None else f"{one:.2f}" for one in means]))
+    mean_ranks = findings.ranks.mean_ranks
+    if len(datasets) > 1 and len(mean_ranks) > 1:
+        means = [mean_ranks.get(learner) for learner in findings.matrix]
+        texts = [None if mean is None else f"{mean:.2f}" for mean in means]
+        columns.append(Column("Rank", texts))
         some = " of the learners that were compared on all" if None in means else ""
         notes.append(f"Rank: mean rank over the data sets{some}; 1 is best.")
-    if ranks.p_value is not None:
-        notes.append(f"{friedman_text(ranks)} over {counted(ranks.datasets, 'data set')}.")
+    if findings.ranks.p_value is not None:
+        test = friedman_text(findings.ranks)
+        notes.append(f"{test} over {counted(findings.ranks.datasets, 'data set')}.")
+    notes += _choice_notes(datasets)
+    notes += _edition_notes(datasets)
+    unit = " in %" if metric.in_percent else ""
+    over = _orders_of_all(datasets)
+    return Table(
+        kind="matrix",
+        name="",
+        title=f"{metric.short}{unit} of the best setting of each learner; {over}",
+        columns=columns,
+        notes=notes,
+    )
+
+
+def _matrix_cell(
+    metric: Metric,
+    found: DatasetSummary,
+    setting: Setting | None,
+) -> Cell | None:
+    """Cell of a learner's best setting on a data set; None if it was not run there."""
+    if setting is None:
+        return None
+    marks = ""
+    if len(found.best) > 1:
+        verdict = found.verdict(setting)
+        marks = _VERDICTS.get(verdict or "", "")
+    marks += _completeness(setting)
+    return _cell(metric, setting.mean, setting.sd, marks=marks)
+
+
+def _orders_of_all(datasets: Sequence[DatasetSummary]) -> str:
+    """Text of the permutations that were run on each of several data sets."""
     texts = {_orders(found.best, found) for found in datasets}
-    over = texts.pop() if len(texts) == 1 else "different numbers of permutations"
-    title = f"{metric.short}{' in %' if metric.in_percent else ''} of the best setting of each "
-    notes += _choice_notes(datasets) + _edition_notes(datasets)
-    return Table("matrix", "", f"{title}learner; {over}", columns, notes)
+    if len(texts) == 1:
+        return texts.pop()
+    return "different numbers of permutations"
 
 
 def friedman_text(ranks: OverDatasets) -> str:
     """Result of Friedman's test as text, with the critical difference of mean ranks."""
-    p = p_value(ranks.p_value or 0)
-    test = f"Friedman's test: χ² = {ranks.friedman:.2f}, p {p if p[0] == '<' else f'= {p}'}"
-    if (ranks.p_value or 0) >= SIGNIFICANCE:
+    value = ranks.p_value or 0
+    p = p_value(value)
+    if not p.startswith("<"):
+        p = f"= {p}"
+    test = f"Friedman's test: χ² = {ranks.friedman:.2f}, p {p}"
+    if value >= SIGNIFICANCE:
         return f"{test}, no significant difference between the learners (5 %)"
     gap = f"{ranks.critical_difference:.2f}"
     return f"{test}; mean ranks less than {gap} apart do not differ significantly (Nemenyi, 5 %)"
@@ -109,53 +154,95 @@ def friedman_text(ranks: OverDatasets) -> str:
 
 def data_tables(found: DatasetSummary) -> list[Table]:
     """Tables of a data set: all settings, if a learner has several; the best of each learner."""
-    facts, best = data_facts(found.data), found.best
+    facts = data_facts(found.data)
+    best_over = _orders(found.best, found)
     if not found.several_settings:
-        title = f"{facts}; {_orders(best, found)}"
-        return [Table("learners", found.name, title, _columns(found, best), _notes(found))]
-    every, title = found.settings, f"{facts}; all settings, {_orders(found.settings, found)}"
-    best_title = f"the best setting of each learner, {_orders(best, found)}"
-    return [
-        Table("settings", found.name, title, _columns(found, every), _notes(found)),
-        Table("learners", found.name, best_title, _columns(found, best), _notes(found)),
-    ]
+        return [_best_table(found, f"{facts}; {best_over}")]
+    every = Table(
+        kind="settings",
+        name=found.name,
+        title=f"{facts}; all settings, {_orders(found.settings, found)}",
+        columns=_columns(found, found.settings),
+        notes=_notes(found),
+    )
+    return [every, _best_table(found, f"the best setting of each learner, {best_over}")]
+
+
+def _best_table(found: DatasetSummary, title: str) -> Table:
+    """Table of the best setting of each learner."""
+    return Table(
+        kind="learners",
+        name=found.name,
+        title=title,
+        columns=_columns(found, found.best),
+        notes=_notes(found),
+    )
 
 
 def _columns(found: DatasetSummary, settings: Sequence[Setting]) -> list[Column]:
     """Columns of a table of all settings, or of the best setting of each learner."""
-    metric, every = found.criterion.metric, settings is not found.best
-    values, gaps, rates = list[Cell](), list[Cell | None](), list[Cell]()
-    for one in settings:
-        marks = CHOSEN if every and one.best_of_learner else ""
-        marks += BEST if one.best_of_data and settings[1:] else ""
-        marks += _completeness(one)
-        values.append(_cell(metric, one.mean, one.sd, marks))
-        line, gap = one.summary, one.difference
-        rates.append(_cell(MISTAKE_RATE, line.mistake_rate_mean, line.mistake_rate_sd))
-        gaps.append(None if gap is None else _cell(metric, gap.mean, gap.se, sign="+"))
+    metric = found.criterion.metric
+    of_best = settings is found.best
+    lines = [one.summary for one in settings]
     columns = [
         Column("Learner", [one.name for one in settings], left=True),
-        Column(metric.head, values),
+        Column(metric.head, _metric_cells(found, settings)),
     ]
     if metric is not MISTAKE_RATE:
+        rates = [
+            _cell(MISTAKE_RATE, line.mistake_rate_mean, line.mistake_rate_sd) for line in lines
+        ]
         columns.append(Column(MISTAKE_RATE.head, rates, 1))
     columns.append(Column("Setting", [one.label or None for one in settings], left=True))
     if any(one.missing for one in settings):  # otherwise it is in the title
-        columns.append(Column("Finished", [str(len(one.finished)) for one in settings], 1))
-    if not every and settings[1:]:
-        columns.append(Column("vs best", gaps, 2))
-        columns.append(Column("Verdict", [found.verdict(one) for one in settings], 1, left=True))
-    lines = [one.summary for one in settings]
-    return [
-        *columns,
-        Column("|N_T|", [mean_count(line.margin_updates_mean) for line in lines], 5),
-        Column("Support", [support_text(line) for line in lines], 4),
-        Column("Seconds", [seconds(line.seconds_mean) for line in lines], 3),
-    ]
+        finished = [str(len(one.finished)) for one in settings]
+        columns.append(Column("Finished", finished, 1))
+    if of_best and len(settings) > 1:
+        differences = [_difference_cell(metric, one) for one in settings]
+        columns.append(Column("vs best", differences, 2))
+        verdicts = [found.verdict(one) for one in settings]
+        columns.append(Column("Verdict", verdicts, 1, left=True))
+    updates = [mean_count(line.margin_updates_mean) for line in lines]
+    columns.append(Column("|N_T|", updates, 5))
+    columns.append(Column("Support", [support_text(line) for line in lines], 4))
+    columns.append(Column("Seconds", [seconds(line.seconds_mean) for line in lines], 3))
+    return columns
 
 
-def _cell(metric: Metric, mean: float, sd: float | None, marks: str = "", sign: str = "") -> Cell:
-    return Cell(metric.text(mean, sign), None if sd is None else metric.text(sd), marks)
+def _metric_cells(found: DatasetSummary, settings: Sequence[Setting]) -> list[Cell]:
+    """The metric of each setting, with marks."""
+    cells = []
+    for one in settings:
+        marks = ""
+        if one.best_of_learner and settings is not found.best:
+            marks += CHOSEN
+        if one.best_of_data and len(settings) > 1:
+            marks += BEST
+        marks += _completeness(one)
+        cells.append(_cell(found.criterion.metric, one.mean, one.sd, marks=marks))
+    return cells
+
+
+def _difference_cell(metric: Metric, setting: Setting) -> Cell | None:
+    """Difference of a setting to the best; None if there is none."""
+    difference = setting.difference
+    if difference is None:
+        return None
+    return _cell(metric, difference.mean, difference.se, sign="+")
+
+
+def _cell(
+    metric: Metric,
+    mean: float,
+    spread: float | None,
+    *,
+    marks: str = "",
+    sign: str = "",
+) -> Cell:
+    text = metric.text(mean, sign)
+    if spread is None:
+        return Cell(text, marks=marks)
+    return Cell(text, metric.text(spread), marks)
 
 
 def _completeness(setting: Setting) -> str:
@@ -171,31 +258,44 @@ def _repeats(settings: Sequence[Setting]) -> set[int]:
 
 
 def _orders(settings: Sequence[Setting], found: DatasetSummary) -> str:
+    """Text of the permutations of these settings: `10 permutations`, `up to 10 permutations`."""
     repeats = _repeats(settings)
-    return ("up to " if len(repeats) > 1 else "") + orders(max(repeats), found.data.shuffled)
+    largest = orders(max(repeats), found.data.shuffled)
+    if len(repeats) > 1:
+        return f"up to {largest}"
+    return largest
 
 
 def _notes(found: DatasetSummary) -> list[str]:
     """Notes on ±, on verdicts and on how the best settings were chosen."""
-    metric, shuffled = found.criterion.metric, found.data.shuffled
-    points = ", in percentage points" if metric.in_percent else ""
-    several = max(_repeats(found.best)) > 1
-    notes = [f"{metric.short}: mean ± standard deviation."] if several else []
-    if found.best[1:] and several and shuffled:
-        notes += [
+    notes = []
+    several_repeats = max(_repeats(found.best)) > 1
+    if several_repeats:
+        notes.append(f"{found.criterion.metric.short}: mean ± standard deviation.")
+    if len(found.best) > 1:
+        notes += _difference_notes(found, several_repeats)
+    notes += _choice_notes([found])
+    if found.dropped:
+        lost = "ran on the first rounds only and lost there (--search halving)"
+        notes.append(f"{counted(found.dropped, 'setting')} more {lost}.")
+    notes += _edition_notes([found])
+    return notes
+
+
+def _difference_notes(found: DatasetSummary, several_repeats: bool) -> list[str]:
+    """Notes on differences to the best, and on verdicts or why there are none."""
+    points = ", in percentage points" if found.criterion.metric.in_percent else ""
+    if several_repeats and found.data.shuffled:
+        return [
             "vs best: mean ± standard error of the difference to the best on the same "
             f"permutations{points}.",
             "worse: paired t-test, corrected for the number of learners (Holm), 5 %; "
             "n.s.: not significantly worse.",
         ]
-    elif found.best[1:]:
-        why = "one permutation allows" if shuffled else "file order is not a sample and allows"
-        notes.append(f"vs best: difference to the best{points}; {why} no verdict.")
-    notes += _choice_notes([found])
-    if found.dropped:
-        lost = "ran on the first rounds only and lost there (--search halving)"
-        notes.append(f"{counted(found.dropped, 'setting')} more {lost}.")
-    return notes + _edition_notes([found])
+    why = "file order is not a sample and allows"
+    if found.data.shuffled:
+        why = "one permutation allows"
+    return [f"vs best: difference to the best{points}; {why} no verdict."]
 
 
 def _edition_notes(datasets: Sequence[DatasetSummary]) -> list[str]:
@@ -203,7 +303,8 @@ def _edition_notes(datasets: Sequence[DatasetSummary]) -> list[str]:
     names: dict[str, set[str]] = {}
     for found in datasets:
         for setting in found.settings:
-            names.setdefault(setting.learner, set()).add(setting.name)
+            own = names.setdefault(setting.learner, set())
+            own.add(setting.name)
     return [
         f"{learner}: results of {len(shown)} versions are shown apart."
         for learner, shown in names.items()
@@ -216,12 +317,12 @@ def _choice_notes(datasets: Sequence[DatasetSummary]) -> list[str]:
     if not any(found.several_settings for found in datasets):
         return []
     on = "in hindsight on these same permutations"
-    if tune := datasets[0].criterion.tune_orders:
-        on = f"on {counted(tune, 'permutation')}; the best are shown on the others"
+    tune_orders = datasets[0].criterion.tune_orders
+    if tune_orders:
+        on = f"on {counted(tune_orders, 'permutation')}; the best are shown on the others"
     notes = [f"The best of several settings was chosen {on}."]
-    notes += [
-        f"{found.short}: no other permutation is there of {', '.join(found.unreported)}."
-        for found in datasets
-        if found.unreported
-    ]
+    for found in datasets:
+        if found.unreported:
+            names = ", ".join(found.unreported)
+            notes.append(f"{found.short}: no other permutation is there of {names}.")
     return notes

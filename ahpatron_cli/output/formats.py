@@ -32,7 +32,7 @@ from ahpatron_cli.records import (
 )
 
 if TYPE_CHECKING:  # NumPy and modules that need it are imported lazily
-    from ahpatron_cli.sweep.summary import Outcome, Setting, SweepSummary, TrialData
+    from ahpatron_cli.sweep.summary import DatasetSummary, Outcome, Setting, SweepSummary, TrialData
 
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
@@ -51,22 +51,30 @@ def to_text(reports: Sequence[Report], format: str, terminal: render.Terminal | 
     """Reports in one of `FORMATS`; without `terminal`, no bold type and no width limit."""
     if format == "json":
         documents = [to_json(report) for report in reports]
-        return json_text(documents[0] if len(documents) == 1 else documents)
+        if len(documents) == 1:
+            return json_text(documents[0])
+        return json_text(documents)
     if format in ("jsonl", "csv"):
-        return rows_text(
-            [
-                {"data": report.data.path, **run, **_label_names(report.data)}
-                for report in reports
-                for run in runs_to_json(report)
-            ],
-            format,
-        )
+        rows = [row for report in reports for row in _run_rows(report)]
+        return rows_text(rows, format)
     return _page_text(run_page(reports), format, terminal)
+
+
+def _run_rows(report: Report) -> Iterator[Json]:
+    """One row per run, for csv and jsonl."""
+    for run in runs_to_json(report):
+        yield {
+            "data": report.data.path,
+            **run,
+            **_label_names(report.data),
+        }
 
 
 def _label_names(data: DataRecord) -> Json:
     """The names of the labels as a field of a row; nothing if they have none."""
-    return {"label_names": list(data.label_names)} if data.label_names else {}
+    if not data.label_names:
+        return {}
+    return {"label_names": list(data.label_names)}
 
 
 def findings_to_text(
@@ -94,7 +102,9 @@ def trials_to_text(trials: Sequence[Outcome], format: str) -> str:
     if format not in ("json", "jsonl", "csv"):
         raise usage(f"--trials cannot be shown as {format}", "use --format csv, jsonl or json")
     rows = [flat_trial(trial) for trial in trials]
-    return json_text(rows) if format == "json" else rows_text(rows, format)
+    if format == "json":
+        return json_text(rows)
+    return rows_text(rows, format)
 
 
 def json_text(document: Any, indent: int | None = 2) -> str:
@@ -103,7 +113,10 @@ def json_text(document: Any, indent: int | None = 2) -> str:
 
 
 def _page_text(page: Page, format: str, terminal: render.Terminal | None) -> str:
-    return (terminal if terminal and format == "table" else render.FORMATS[format]()).page(page)
+    if terminal and format == "table":
+        return terminal.page(page)
+    renderer = render.FORMATS[format]()
+    return renderer.page(page)
 
 
 def rows_text(rows: Iterable[Json], format: str) -> str:
@@ -128,11 +141,16 @@ def _flat(row: Json) -> dict[str, str]:
     """Flatten a row: nested fields become columns `PART_NAME`, parameters come last."""
     flat: Json = {}
     for name, value in row.items():
-        if isinstance(value, dict) and name not in ("params", "varied"):
+        if name in ("params", "varied"):
+            continue
+        if isinstance(value, dict):
             flat |= {f"{name}_{key}": part for key, part in value.items()}
-        elif name not in ("params", "varied", "this_file", "difference", "certificate"):
-            flat[name] = "; ".join(value) if name == "uncertified" else value
-    flat |= {f"param_{name}": value for name, value in row.get("params", {}).items()}
+        elif name == "uncertified":
+            flat[name] = "; ".join(value)
+        elif name not in ("this_file", "difference", "certificate"):
+            flat[name] = value
+    for name, value in row.get("params", {}).items():
+        flat[f"param_{name}"] = value
     return {literal(name): _csv_cell(value) for name, value in flat.items()}
 
 
@@ -141,57 +159,76 @@ def _csv_cell(value: Any) -> str:
         return ""
     if not isinstance(value, str):
         return json.dumps(value, allow_nan=False)
-    # an infinite parameter is text in JSON
-    return value if value in ("inf", "-inf") else spreadsheet_text(value)
+    if value in ("inf", "-inf"):  # an infinite parameter is text in JSON
+        return value
+    return spreadsheet_text(value)
 
 
 # Sweeps -------------------------------------------------------------------------------------------
 
 
 def _findings_to_json(findings: SweepSummary, only_matrix: bool) -> Json:
-    wide = findings.datasets and (only_matrix or len(findings.datasets) > 1)
+    matrix = None
+    if findings.datasets and (only_matrix or len(findings.datasets) > 1):
+        matrix = _matrix_to_json(findings)
     document: Json = {
         "schema": SCHEMA,
         "version": __version__,
         "metric": findings.criterion.metric.name,
         "tune_orders": findings.criterion.tune_orders,
-        "matrix": _matrix_to_json(findings) if wide else None,
+        "matrix": matrix,
     }
     if only_matrix:
         return document
-    of_failed = ("id", "data", "learner", "params", "seed", "repeat", "error")
     return document | {
         "trials": findings.trials,
-        "failed": [
-            {name: getattr(trial, name) for name in of_failed}
-            | {"data": trial.data.path, "params": plain_params(trial.params)}
-            for trial in findings.failed
-        ],
-        "datasets": [
-            {
-                "data": {name: getattr(found.data, name) for name in DataRecord.__struct_fields__}
-                | _preparation(found.data),
-                "settings": [_setting(one) for one in found.settings],
-                "best": [_setting(one) | {"verdict": found.verdict(one)} for one in found.best],
-            }
-            for found in findings.datasets
-        ],
+        "failed": [_failed_to_json(trial) for trial in findings.failed],
+        "datasets": [_dataset_to_json(found) for found in findings.datasets],
         "origins": [dict(origin) for origin in findings.origins],
+    }
+
+
+def _failed_to_json(trial: Outcome) -> Json:
+    """JSON of a trial that failed."""
+    return {
+        "id": trial.id,
+        "data": trial.data.path,
+        "learner": trial.learner,
+        "params": plain_params(trial.params),
+        "seed": trial.seed,
+        "repeat": trial.repeat,
+        "error": trial.error,
+    }
+
+
+def _dataset_to_json(found: DatasetSummary) -> Json:
+    """JSON of a data set: facts on the data, all settings, the best of each learner."""
+    facts = {name: getattr(found.data, name) for name in DataRecord.__struct_fields__}
+    best = list[Json]()
+    for setting in found.best:
+        verdict = found.verdict(setting)
+        best.append(_setting(setting) | {"verdict": verdict})
+    return {
+        "data": facts | _preparation(found.data),
+        "settings": [_setting(setting) for setting in found.settings],
+        "best": best,
     }
 
 
 def _matrix_to_json(findings: SweepSummary) -> Json:
     """JSON of the matrix learners x data sets and the tests over data sets; null if missing."""
-    datasets, rows, ranks = findings.datasets, findings.matrix.values(), findings.ranks
+    rows = findings.matrix.values()
+    ranks = findings.ranks
+    verdicts = list[list[str | None]]()
+    for row in rows:
+        pairs = zip(row, findings.datasets, strict=True)
+        verdicts.append([None if one is None else found.verdict(one) for one, found in pairs])
     return {
-        "data": [found.data.path for found in datasets],
+        "data": [found.data.path for found in findings.datasets],
         "learners": list(findings.matrix),
         "mean": [[one and one.mean for one in row] for row in rows],
         "sd": [[one and one.sd for one in row] for row in rows],
-        "verdict": [
-            [one and found.verdict(one) for one, found in zip(row, datasets, strict=True)]
-            for row in rows
-        ],
+        "verdict": verdicts,
         "compared": [[one and one.compared for one in row] for row in rows],
         "missing_permutations": [[one and one.missing for one in row] for row in rows],
         "mean_ranks": [ranks.mean_ranks.get(learner) for learner in findings.matrix],
@@ -208,31 +245,42 @@ def _matrix_rows(findings: SweepSummary) -> Iterator[Json]:
     for learner, row in findings.matrix.items():
         line: Json = {"learner": learner}
         for found, one in zip(findings.datasets, row, strict=True):
-            line[found.short] = one and one.mean
-            line[f"{found.short} sd"] = one and one.sd
-            line[f"{found.short} verdict"] = one and found.verdict(one)
-            line[f"{found.short} compared"] = one and one.compared
-            line[f"{found.short} missing permutations"] = one and one.missing
-        yield line | {"mean_rank": findings.ranks.mean_ranks.get(learner)}
+            name = found.short
+            line[name] = one and one.mean
+            line[f"{name} sd"] = one and one.sd
+            line[f"{name} verdict"] = one and found.verdict(one)
+            line[f"{name} compared"] = one and one.compared
+            line[f"{name} missing permutations"] = one and one.missing
+        line["mean_rank"] = findings.ranks.mean_ranks.get(learner)
+        yield line
 
 
 def _setting_rows(findings: SweepSummary) -> Iterator[Json]:
     """One row per data set and setting; with --tune-orders, per best setting of each learner."""
     for found in findings.datasets:
-        data = {"data": found.data.path, "sha256": found.data.sha256}
-        for setting in found.best if found.criterion.tune_orders else found.settings:
-            row = data | _preparation(found.data) | _setting(setting)
-            yield row | _label_names(found.data)
+        settings = found.settings
+        if found.criterion.tune_orders:
+            settings = found.best
+        for setting in settings:
+            yield {
+                "data": found.data.path,
+                "sha256": found.data.sha256,
+                **_preparation(found.data),
+                **_setting(setting),
+                **_label_names(found.data),
+            }
 
 
 def _preparation(data: TrialData) -> Json:
+    """JSON of how the data of a trial were prepared."""
     from ahpatron_cli.sweep.summary import PREPARED
 
-    names = (*PREPARED, "shuffled", "table", "costs")
-    return {name: getattr(data, name) for name in names if getattr(data, name) != ()}
+    fields = {name: getattr(data, name) for name in (*PREPARED, "shuffled", "table", "costs")}
+    return {name: value for name, value in fields.items() if value != ()}
 
 
 def _setting(setting: Setting) -> Json:
+    """JSON of a setting: summary of its runs, metric, and comparison with the best."""
     return with_params(setting.summary) | {
         "varied": plain_params(setting.varied),
         "metric_mean": setting.mean,

@@ -47,7 +47,9 @@ class PredictionWriter:
 
     def __init__(self, output: Output, format: str = "csv", *, continued: bool = False) -> None:
         """`continued` means that the output already has a header."""
-        self._output, self._as_json, self._begun = output, format == "jsonl", continued
+        self._output = output
+        self._as_json = format == "jsonl"
+        self._begun = continued
         self.to_stdout = output is sys.stdout
 
     def abandon(self) -> None:
@@ -71,11 +73,15 @@ class PredictionWriter:
         missing = np.isnan(batch.labels)
         guesses = chosen(scores)
         labels = np.where(missing, 0.0, batch.labels)
-        true = (labels > 0 if scores.ndim == 1 else labels).astype(np.int64)
-        if scores.ndim == 2:
+        if scores.ndim == 1:
+            true = (labels > 0).astype(np.int64)
+        else:
+            true = labels.astype(np.int64)
             scores = scores[np.arange(len(scores)), guesses]
+        mistakes = (guesses != true).astype(int)
         shown = np.array(self._labels(names), dtype=object)
-        rounds = run.rounds - np.count_nonzero(~missing) + np.cumsum(~missing)
+        rounds_before = run.rounds - np.count_nonzero(~missing)
+        rounds = rounds_before + np.cumsum(~missing)
         columns: Columns = {
             "data": self._text(literal(run.path)),
             "learner": self._text(run.setup.learner),
@@ -85,7 +91,7 @@ class PredictionWriter:
             "label": np.where(missing, "", shown[true]).tolist(),
             "score": exact_texts(scores),
             "prediction": shown[guesses].tolist(),
-            "mistake": np.where(missing, "", (guesses != true).astype(int).astype(str)).tolist(),
+            "mistake": np.where(missing, "", mistakes.astype(str)).tolist(),
         }
         self._write(columns, len(scores))
 
@@ -114,12 +120,11 @@ class PredictionWriter:
         elif self._as_json:
             columns["scores"] = [msgspec.json.encode(row).decode() for row in scores.tolist()]
         else:
-            columns |= {
-                f"score_{name}": exact_texts(own) for name, own in zip(names, scores.T, strict=True)
-            }
+            for name, own in zip(names, scores.T, strict=True):
+                columns[f"score_{name}"] = exact_texts(own)
         if probabilities is not None:
-            of_label = zip(names, probabilities.T, strict=True)
-            columns |= {f"probability_{name}": exact_texts(own) for name, own in of_label}
+            for name, own in zip(names, probabilities.T, strict=True):
+                columns[f"probability_{name}"] = exact_texts(own)
         self._write(columns, len(scores))
 
     def _keys(self, lines: Integers, ids: Any, id_name: str | None) -> dict[str, list[str]]:
@@ -133,7 +138,13 @@ class PredictionWriter:
         known = [name for name in names if name != OTHER]
         if not self._as_json or label_kind(known) != "number":
             return [self._text(name) for name in names]
-        return [self._text(name) if name == OTHER else name.removeprefix("+") for name in names]
+        shown = list[str]()
+        for name in names:
+            if name == OTHER:
+                shown.append(self._text(name))
+            else:
+                shown.append(name.removeprefix("+"))
+        return shown
 
     def _text(self, text: str) -> str:
         """A text as a CSV cell or JSON value."""
@@ -143,12 +154,13 @@ class PredictionWriter:
 
     def _write(self, columns: Columns, count: int) -> None:
         """Write `count` rows; a column that is a text is the same for all rows."""
-        cells = (repeat(own, count) if isinstance(own, str) else own for own in columns.values())
+        cells = [repeat(own, count) if isinstance(own, str) else own for own in columns.values()]
         rows = zip(*cells, strict=True)
-        lines = []
+        lines = list[str]()
         if self._as_json:
-            keys = (json.dumps(name).replace("%", "%%") for name in columns)
-            form = "{" + ", ".join(f"{key}: %s" for key in keys) + "}"
+            keys = [json.dumps(name).replace("%", "%%") for name in columns]
+            fields = ", ".join(f"{key}: %s" for key in keys)
+            form = "{" + fields + "}"
             lines += [form % row for row in rows]
         else:
             if not self._begun:  # delayed, so that an early error leaves stdout empty
@@ -161,18 +173,26 @@ class PredictionWriter:
 
 def chosen(scores: Floats) -> Integers:
     """Index of the predicted label of each row."""
-    return (scores >= 0).astype(np.int64) if scores.ndim == 1 else predicted(scores)
+    if scores.ndim == 1:
+        return (scores >= 0).astype(np.int64)
+    return predicted(scores)
 
 
 def exact_texts(values: Floats | Integers) -> list[str]:
     """Shortest exact text of each number, ten times as fast as `repr`."""
-    return msgspec.json.encode(values.tolist()).decode()[1:-1].split(",")
+    array = msgspec.json.encode(values.tolist()).decode()
+    return array[1:-1].split(",")
 
 
 def _csv_cell(text: str) -> str:
     """A cell of CSV (RFC 4180): quoted if necessary; text that looks like a formula is marked."""
-    safe = text if number(text) is not None else without_formula(text)
-    return '"' + safe.replace('"', '""') + '"' if _SPECIAL.search(safe) else safe
+    safe = text
+    if number(text) is None:
+        safe = without_formula(text)
+    if _SPECIAL.search(safe):
+        doubled = safe.replace('"', '""')
+        return f'"{doubled}"'
+    return safe
 
 
 def check_predictions_path(path: str) -> None:
@@ -211,12 +231,15 @@ def open_predictions(
 
 def _size_after(path: str, rows: int) -> int:
     """Size in bytes of the first `rows` rows of a predictions file, with its header."""
-    size, left, quotes = 0, rows + 1, 0  # one is the header
+    size = 0
+    quotes = 0
+    left = rows + 1  # one is the header
     with suppress(OSError), Path(path).open("rb") as file:
         for line in file:
             size += len(line)
             quotes += line.count(b'"')
-            left -= quotes % 2 == 0  # else a cell has a line break
+            if quotes % 2 == 0:  # else a cell has a line break
+                left -= 1
             if left == 0:
                 return size
     problem = f"{path} does not have the {rows:,} rows of the checkpoint"

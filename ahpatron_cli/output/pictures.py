@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
 from ahpatron_cli.errors import suggestion, usage
@@ -35,18 +35,32 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ahpatron_cli.core.rows import Floats
+
 Look: TypeAlias = dict[str, Any]
 """Matplotlib properties of a line."""
 Panel: TypeAlias = tuple[str, "Callable[[Axes], None]"]
 """A caption and a function that draws on axes."""
 
+
+class NamedLine(NamedTuple):
+    """The name of a line, the value at its end, and its properties."""
+
+    name: str
+    end: float
+    look: Look
+
+
 INSTALL = "pip install 'ahpatron-cli[plot]'"
-INK, PALE, GRID = "#333333", "#666666", "#dddddd"
+INK = "#333333"
+PALE = "#666666"
+GRID = "#dddddd"
 DARK = {INK: "#e4e7eb", PALE: "#a3acb7", GRID: "#3a4149"}
 """The colours that replace these on a dark page."""
 # Okabe and Ito's colours, which colour-blind readers can distinguish; their yellow is too pale.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", INK)
-_STROKES, _MARKERS = ("-", "--", ":", "-."), "os^D"
+_STROKES = ("-", "--", ":", "-.")
+_MARKERS = "os^D"
 _UNDATED = {
     "png": ("Software",),
     "svg": ("Date", "Creator"),
@@ -55,8 +69,14 @@ _UNDATED = {
 """Metadata keys of each format to suppress, so that files are reproducible."""
 _SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
 """Symbols of parameters; these are preferred as x axis, in this order."""
-_WIDTH, _HEIGHT, _LINE = 4.6, 3.2, 0.18
-"""Width and height of a panel and height of a text line, in inches."""
+_WIDTH = 4.6
+"""Width of a panel, in inches."""
+_HEIGHT = 3.2
+"""Height of a panel, in inches."""
+_LINE = 0.18
+"""Height of a text line, in inches."""
+_BAND: Look = {"alpha": 0.15, "lw": 0}
+"""Matplotlib properties of a band of ± one standard deviation."""
 _FIRST_DRAWN = 0.01
 """Share of the first rounds that is not drawn, where rates are extreme."""
 _FASTEST = 1e-6
@@ -73,7 +93,8 @@ def picture_format(path: str | Path, *others: str) -> str:
 
     A usage error for other suffixes, and for plots if matplotlib is not installed.
     """
-    format = format_of_suffix(path, formats={f".{name}": name for name in (*others, *_UNDATED)})
+    formats = {f".{name}": name for name in (*others, *_UNDATED)}
+    format = format_of_suffix(path, formats=formats)
     if format not in others and not has_matplotlib():
         instead = "".join(f", or write a .{name} file" for name in others)
         raise usage(f"writing .{format} pictures needs matplotlib", INSTALL + instead)
@@ -84,11 +105,18 @@ def picture(draw: Callable[[], Figure], format: str, *, transparent: bool = Fals
     """Bytes of a figure as png, svg or pdf, reproducible: no date, no random identifiers."""
     from matplotlib import rc_context
 
+    style = Path(__file__).with_name("pictures.mplstyle")
     target = io.BytesIO()
-    with rc_context(fname=Path(__file__).with_name("pictures.mplstyle")), warnings.catch_warnings():
+    with rc_context(fname=style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # shown as a box
-        look: Look = {"transparent": transparent, "metadata": dict.fromkeys(_UNDATED[format])}
-        draw().savefig(target, format=format, dpi=200, **look)
+        figure = draw()
+        figure.savefig(
+            target,
+            format=format,
+            dpi=200,
+            transparent=transparent,
+            metadata=dict.fromkeys(_UNDATED[format]),
+        )
     return target.getvalue()
 
 
@@ -96,8 +124,8 @@ def _figure(width: float, height: float, names: int, rows: int = 1) -> Figure:
     """An empty figure with room for `names` names beside each row of panels."""
     from matplotlib.figure import Figure
 
-    size = width, rows * max(height, 0.9 + _LINE * names)
-    return Figure(figsize=size, layout="constrained")
+    row_height = max(height, 0.9 + _LINE * names)
+    return Figure(figsize=(width, rows * row_height), layout="constrained")
 
 
 def one_panel(draw: Callable[[Axes], None], names: int) -> Figure:
@@ -111,9 +139,14 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     """Colour, line style and marker of each name; distinct for the first 28."""
     made = {}
     for number, name in enumerate(names):
-        stroke, colour = divmod(number, len(_COLOURS))
-        look = {"color": _COLOURS[colour], "linestyle": _STROKES[stroke % len(_STROKES)]}
-        made[name] = look | {"marker": _MARKERS[stroke % len(_STROKES)], "markersize": 4}
+        round_of_colours, colour = divmod(number, len(_COLOURS))
+        stroke = round_of_colours % len(_STROKES)
+        made[name] = {
+            "color": _COLOURS[colour],
+            "linestyle": _STROKES[stroke],
+            "marker": _MARKERS[stroke],
+            "markersize": 4,
+        }
     return made
 
 
@@ -121,35 +154,61 @@ def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> l
     """Positions close to `wanted`, in the same order, at least `gap` apart, within the limits."""
     order = sorted(range(len(wanted)), key=wanted.__getitem__)
     places = [0.0] * len(wanted)
-    last = low - gap
+    below = low - gap
     for number in order:
-        places[number] = last = max(wanted[number], last + gap)
-    last = max(high, low + gap * (len(wanted) - 1)) + gap
+        below = max(wanted[number], below + gap)
+        places[number] = below
+    needed = gap * (len(wanted) - 1)
+    above = max(high, low + needed) + gap
     for number in reversed(order):
-        places[number] = last = min(places[number], last - gap)
+        above = min(places[number], above - gap)
+        places[number] = above
     return places
 
 
 def _shown(name: str) -> str:
+    """A name as text of at most 28 characters."""
     text = literal(name)
-    return text if len(text) <= 28 else f"{text[:27]}…"
+    if len(text) <= 28:
+        return text
+    return f"{text[:27]}…"
 
 
-def _name_lines(axes: Axes, names: Sequence[tuple[str, float, Look]]) -> None:
+def _name_lines(axes: Axes, names: Sequence[NamedLine]) -> None:
     """Write each name to the right of its line, without overlaps, in place of a legend."""
     low, high = axes.get_ylim()
-    gap = (high - low) * _LINE / (axes.bbox.height / axes.figure.dpi)
-    places = spread([end for _, end, _ in names], gap=gap, low=low, high=high)
+    inches = axes.bbox.height / axes.figure.dpi
+    gap = (high - low) * _LINE / inches
+    ends = [line.end for line in names]
+    places = spread(ends, gap=gap, low=low, high=high)
     beside = axes.get_yaxis_transform()
-    for (name, end, look), place in zip(names, places, strict=True):
+    for line, place in zip(names, places, strict=True):
         thread = None
-        if look["linestyle"] == "none":  # dots end nowhere: one before the name
-            axes.plot([1.06], [place], **look, transform=beside, clip_on=False)
+        if line.look["linestyle"] == "none":  # dots end nowhere: one before the name
+            axes.plot([1.06], [place], **line.look, transform=beside, clip_on=False)
         else:
-            thread = {"arrowstyle": "-", "color": look["color"], "linestyle": look["linestyle"]}
-            thread |= {"shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)}
-        where: Look = {"xycoords": beside, "va": "center", "annotation_clip": False}
-        axes.annotate(name, (1.01, end), (1.09, place), arrowprops=thread, **where)
+            thread = _thread(line.look)
+        axes.annotate(
+            line.name,
+            xy=(1.01, line.end),
+            xytext=(1.09, place),
+            xycoords=beside,
+            va="center",
+            annotation_clip=False,
+            arrowprops=thread,
+        )
+
+
+def _thread(look: Look) -> Look:
+    """Matplotlib properties of the arrow from the end of a line to its name."""
+    return {
+        "arrowstyle": "-",
+        "color": look["color"],
+        "linestyle": look["linestyle"],
+        "shrinkA": 0,
+        "shrinkB": 0,
+        "relpos": (0, 0.5),
+    }
 
 
 # Learning curves ----------------------------------------------------------------------------------
@@ -158,19 +217,26 @@ def _name_lines(axes: Axes, names: Sequence[tuple[str, float, Look]]) -> None:
 def write_curve(path: str | Path, curves: Sequence[Curve]) -> None:
     """Write learning curves to a file; the suffix decides the format."""
     format = picture_format(path, "csv")
-    drawn = _as_csv(curves) if format == "csv" else picture(lambda: draw_curves(curves), format)
-    write_atomically(path, drawn)
+    if format == "csv":
+        write_atomically(path, _as_csv(curves))
+    else:
+        write_atomically(path, picture(lambda: draw_curves(curves), format))
 
 
 def _as_csv(curves: Sequence[Curve]) -> str:
     rows = list[Json]()
     for curve in curves:
-        columns: Json = {"round": curve.rounds, "mistakes": curve.mistakes}
-        columns |= {"mistake_rate": curve.mistake_rate, "recent_rate": curve.recent_rate}
-        known = {name: one.tolist() for name, one in columns.items() if one is not None}
-        known["mistakes"] = map(int_if_integral, known["mistakes"])
-        for values in zip(*known.values(), strict=True):
-            rows.append({"learner": curve.label, **dict(zip(known, values, strict=True))})
+        columns: dict[str, list[float]] = {
+            "round": curve.rounds.tolist(),
+            "mistakes": [int_if_integral(count) for count in curve.mistakes.tolist()],
+            "mistake_rate": curve.mistake_rate.tolist(),
+        }
+        if curve.recent_rate is not None:
+            columns["recent_rate"] = curve.recent_rate.tolist()
+        for values in zip(*columns.values(), strict=True):
+            row: Json = {"learner": curve.label}
+            row.update(zip(columns, values, strict=True))
+            rows.append(row)
     return rows_text(rows, "csv")
 
 
@@ -178,37 +244,62 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     """Plot learning curves with bands of ± one standard deviation; dotted line: baseline."""
     figure = _figure(8.0, 4.0, len(curves))
     axes = figure.add_subplot()
-    names, highest = [], 1.0
-    numbered = looks([str(number) for number in range(len(curves))])
-    for curve, look in zip(curves, numbered.values(), strict=True):
-        look |= {"marker": None}
-        drawn = curve.rounds >= _FIRST_DRAWN * curve.rounds[-1]
-        rounds, rates = curve.rounds[drawn], 100 * curve.mistake_rate[drawn]
-        axes.plot(rounds, rates, **look)
+    names = list[NamedLine]()
+    numbers = [str(number) for number in range(len(curves))]
+    look_of = looks(numbers)
+    highest = 1.0
+    for number, curve in zip(numbers, curves, strict=True):
+        look = look_of[number]
+        look["marker"] = None
+        rates = _draw_curve(axes, curve, look)
+        last = percent(curve.mistake_rate[-1])
+        label = f"{_shown(curve.label)}  {last} %"
+        names.append(NamedLine(label, float(rates[-1]), look))
         highest = max(highest, float(rates.max()))
-        if curve.recent_rate is not None:
-            axes.plot(rounds, 100 * curve.recent_rate[drawn], **look, linewidth=0.5)
-        if curve.sd is not None:
-            sd = 100 * curve.sd[drawn] / rounds
-            axes.fill_between(rounds, rates - sd, rates + sd, color=look["color"], alpha=0.15, lw=0)
-        label = f"{_shown(curve.label)}  {percent(curve.mistake_rate[-1])} %"
-        names.append((label, float(rates[-1]), look))
     for baseline in {curve.baseline for curve in curves if curve.baseline is not None}:
         look = {"color": PALE, "linestyle": ":"}
-        axes.axhline(100 * baseline, **look, linewidth=1.0)
-        names.append((f"baseline  {percent(baseline)} %", 100 * baseline, look))
-        highest = max(highest, 100 * baseline)
-    abouts = {curve.about for curve in curves}
-    if len(abouts) == 1:
-        axes.set_title(literal(abouts.pop()) + (", mean ± sd" * (curves[0].sd is not None)))
+        height = 100 * baseline
+        axes.axhline(height, **look, linewidth=1.0)
+        names.append(NamedLine(f"baseline  {percent(baseline)} %", height, look))
+        highest = max(highest, height)
+    axes.set_title(_title_of_curves(curves))
     axes.set_xlabel("round t")
     axes.set_ylabel("mistake rate |M_t| / t (%)")
-    axes.set_xlim(0, max(int(curve.rounds[-1]) for curve in curves))
+    last_rounds = [int(curve.rounds[-1]) for curve in curves]
+    axes.set_xlim(0, max(last_rounds))
     axes.set_ylim(0, min(1.1 * highest, 100))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(axis="y")
     _name_lines(axes, names)
     return figure
+
+
+def _draw_curve(axes: Axes, curve: Curve, look: Look) -> Floats:
+    """Plot one learning curve; returns the rates that are drawn, in percent."""
+    drawn = curve.rounds >= _FIRST_DRAWN * curve.rounds[-1]
+    rounds = curve.rounds[drawn]
+    rates: Floats = 100 * curve.mistake_rate[drawn]
+    axes.plot(rounds, rates, **look)
+    if curve.recent_rate is not None:
+        recent = 100 * curve.recent_rate[drawn]
+        axes.plot(rounds, recent, **look, linewidth=0.5)
+    if curve.sd is not None:
+        sd = 100 * curve.sd[drawn] / rounds
+        low = rates - sd
+        high = rates + sd
+        axes.fill_between(rounds, low, high, color=look["color"], **_BAND)
+    return rates
+
+
+def _title_of_curves(curves: Sequence[Curve]) -> str:
+    """Title of a plot of curves; empty if they are about different things."""
+    abouts = {curve.about for curve in curves}
+    if len(abouts) > 1:
+        return ""
+    title = literal(abouts.pop())
+    if curves[0].sd is not None:
+        title += ", mean ± sd"
+    return title
 
 
 # Sweeps -------------------------------------------------------------------------------------------
@@ -223,10 +314,13 @@ def write_plot(path: str | Path, findings: SweepSummary, x: str | None = None) -
 
 def check_axis(x: str | None, names: Sequence[str]) -> None:
     """Refuse a parameter for the x axis that is not varied; `names` are those that are."""
-    if x is not None and x not in names:
+    if x is None or x in names:
+        return
+    if names:
         hint = suggestion(x, names) or f"use one of {', '.join(names)}"
-        hint = hint if names else "vary it: -g NAME=V1,V2"
-        raise usage(f"--x {x}: no such parameter is varied", hint)
+    else:
+        hint = "vary it: -g NAME=V1,V2"
+    raise usage(f"--x {x}: no such parameter is varied", hint)
 
 
 def learners_of(findings: SweepSummary) -> list[str]:
@@ -248,7 +342,8 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
     Of settings that are equal in both, the first is taken.
     """
     front: list[Setting] = []
-    for setting in sorted(settings, key=lambda each: (each.summary.seconds_mean, each.cost)):
+    fastest_first = sorted(settings, key=lambda each: (each.summary.seconds_mean, each.cost))
+    for setting in fastest_first:
         if not front or setting.cost < front[-1].cost:
             front.append(setting)
     return front
@@ -256,100 +351,153 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
 
 def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look]) -> list[Panel]:
     """Panels of a data set: metric against a parameter (if varied) and against time."""
-    names, metric = axes_of([found]), found.criterion.metric.short
+    metric = found.criterion.metric.short
     made: list[Panel] = []
-    if drawn := [name for name in names if x in (None, name)]:
-        caption = f"{metric} against {drawn[0]}"
-        caption += "; bands: ± standard deviation" * any(one.sd for one in found.compared)
-        made.append((caption, partial(_draw_parameter, found, drawn[0], by_learner)))
+    candidates = [name for name in axes_of([found]) if x in (None, name)]
+    if candidates:
+        parameter = candidates[0]
+        caption = f"{metric} against {parameter}"
+        if any(one.sd for one in found.compared):
+            caption += "; bands: ± standard deviation"
+        draw = partial(_draw_parameter, found=found, name=parameter, by_learner=by_learner)
+        made.append((caption, draw))
     caption = f"{metric} against learning time, each setting a dot; line: Pareto front"
-    if few := len(found.settings) - len(found.compared):
-        caption += f"; {counted(few, 'setting')} with too few permutations not drawn"
-    return [*made, (caption, partial(_draw_tradeoff, found, by_learner))]
+    hidden = len(found.settings) - len(found.compared)
+    if hidden:
+        caption += f"; {counted(hidden, 'setting')} with too few permutations not drawn"
+    made.append((caption, partial(_draw_tradeoff, found=found, by_learner=by_learner)))
+    return made
 
 
 def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
     """Figure of a sweep: mean ranks on top, then a row per data set (parameter, time)."""
-    by_learner, ranks = looks(learners_of(findings)), findings.ranks
-    top = int(ranks.p_value is not None)
-    rows = len(findings.datasets) + top
-    figure = _figure(2 * _WIDTH, _HEIGHT, len(by_learner), rows)
+    by_learner = looks(learners_of(findings))
+    rows = len(findings.datasets)
+    first = 0
+    has_ranks = findings.ranks.p_value is not None
+    if has_ranks:
+        rows += 1
+        first = 1
+    figure = _figure(2 * _WIDTH, _HEIGHT, names=len(by_learner), rows=rows)
     grid = figure.add_gridspec(rows, 2)
-    if top:
-        draw_ranks(ranks, figure.add_subplot(grid[0, :]))
-    for row, found in enumerate(findings.datasets, top):
-        repeats = max(one.summary.repeats for one in found.compared)
-        title = f"{_shown(found.short)}: {counted(found.data.rounds, 'round')}"
-        title += f", {orders(repeats, found.data.shuffled)}" * (repeats > 1)
+    if has_ranks:
+        draw_ranks(findings.ranks, figure.add_subplot(grid[0, :]))
+    for row, found in enumerate(findings.datasets, start=first):
         for column, (_, draw) in enumerate(panels(found, x, by_learner)):
             axes = figure.add_subplot(grid[row, column])
-            axes.set_title("" if column else title)
+            if column == 0:
+                axes.set_title(_title_of_data(found))
             draw(axes)
     return figure
+
+
+def _title_of_data(found: DatasetSummary) -> str:
+    """Title of the row of panels of a data set."""
+    title = f"{_shown(found.short)}: {counted(found.data.rounds, 'round')}"
+    repeats = max(one.summary.repeats for one in found.compared)
+    if repeats > 1:
+        title += f", {orders(repeats, found.data.shuffled)}"
+    return title
 
 
 def _metric(settings: Sequence[Setting], deviations: int = 0) -> list[float]:
     """Mean metric of each setting plus `deviations` standard deviations, in plot units."""
     unit = 100 if settings[0].metric.in_percent else 1
-    return [unit * (one.mean + deviations * (one.sd or 0)) for one in settings]
+    values = []
+    for one in settings:
+        sd = one.sd or 0
+        values.append(unit * (one.mean + deviations * sd))
+    return values
 
 
 def _draw_parameter(
-    found: DatasetSummary, name: str, by_learner: Mapping[str, Look], axes: Axes
+    axes: Axes,
+    *,
+    found: DatasetSummary,
+    name: str,
+    by_learner: Mapping[str, Look],
 ) -> None:
     """Plot the metric of each learner's best setting per parameter value, with bands of ± sd.
 
     Learners without the parameter are dashed lines.
     """
-    lines = list[tuple[str, list[float], list[Setting]]]()
-    for own in grouped(found.compared, lambda one: (one.name,)):
-        numbers = {finite_number(one.params.get(name)) for one in own}
-        values = sorted(value for value in numbers if value is not None)
-        values = values if values[1:] or name in _SYMBOLS else []
-        best = [best_of([s for s in own if s.params.get(name) == value]) for value in values]
-        lines.append((own[0].name, values, best or [best_of(own)] * 2))
-    every, names = sorted({value for _, values, _ in lines for value in values}), []
-    for learner, values, best in lines:
+    own_settings = {own[0].name: own for own in grouped(found.compared, lambda one: (one.name,))}
+    by_value = {learner: _best_by_value(own, name) for learner, own in own_settings.items()}
+    every = sorted({value for best in by_value.values() for value in best})
+    lowest = every[0]
+    highest = every[-1]
+    names = list[NamedLine]()
+    for learner, best in by_value.items():
         look = by_learner[learner] | {"linestyle": "-"}
-        if not values:
-            values, look = [every[0], every[-1]], look | {"linestyle": "--", "marker": None}
-        axes.plot(values, _metric(best), **look)
-        low, high = _metric(best, -1), _metric(best, 1)
-        axes.fill_between(values, low, high, color=look["color"], alpha=0.15, lw=0)
-        names.append((_shown(learner), _metric(best)[-1], look))
-    _value_axis(axes, log=every[0] > 0 and every[-1] >= 8 * every[0])
-    axes.set_xlabel(f"{literal(name)} {_SYMBOLS.get(name, '')}".rstrip())
+        if best:
+            values = list(best)
+            settings = list(best.values())
+        else:
+            look |= {"linestyle": "--", "marker": None}
+            values = [lowest, highest]
+            settings = [best_of(own_settings[learner])] * 2
+        means = _metric(settings)
+        axes.plot(values, means, **look)
+        low = _metric(settings, -1)
+        high = _metric(settings, 1)
+        axes.fill_between(values, low, high, color=look["color"], **_BAND)
+        names.append(NamedLine(_shown(learner), means[-1], look))
+    _value_axis(axes, log=lowest > 0 and highest >= 8 * lowest)
+    symbol = _SYMBOLS.get(name, "")
+    axes.set_xlabel(f"{literal(name)} {symbol}".rstrip())
     axes.grid(axis="y")
     _metric_axis(axes, found, names)
 
 
-def _draw_tradeoff(found: DatasetSummary, by_learner: Mapping[str, Look], axes: Axes) -> None:
+def _best_by_value(own: Sequence[Setting], name: str) -> dict[float, Setting]:
+    """A learner's best setting for each value of a parameter, in ascending order of the values.
+
+    Empty if the learner does not have the parameter, or has one value of an unusual one.
+    """
+    numbers = {finite_number(one.params.get(name)) for one in own}
+    values = sorted(value for value in numbers if value is not None)
+    if len(values) == 1 and name not in _SYMBOLS:
+        return {}
+    return {
+        value: best_of([one for one in own if one.params.get(name) == value]) for value in values
+    }
+
+
+def _draw_tradeoff(
+    axes: Axes,
+    *,
+    found: DatasetSummary,
+    by_learner: Mapping[str, Look],
+) -> None:
     """Plot the metric against time, a dot per setting, and the Pareto front."""
 
     def dots(settings: Sequence[Setting], **look: Any) -> None:
         seconds = [max(one.summary.seconds_mean, _FASTEST) for one in settings]
         axes.plot(seconds, _metric(settings), **look)
 
-    names = []
+    names = list[NamedLine]()
     for own in grouped(found.compared, lambda one: (one.name,)):
-        look = by_learner[own[0].name] | {"linestyle": "none", "markeredgewidth": 0}
+        learner = own[0].name
+        look = by_learner[learner] | {"linestyle": "none", "markeredgewidth": 0}
         dots(own, **look)
-        names.append((_shown(own[0].name), _metric([best_of(own)])[0], look))
+        [best] = _metric([best_of(own)])
+        names.append(NamedLine(_shown(learner), best, look))
     dots(pareto_front(found.compared), color=INK, linewidth=0.8, zorder=1.5)  # under the others
     _value_axis(axes, log=True)
     axes.set_xlabel("learning time (s); line: Pareto front")
     _metric_axis(axes, found, names)
 
 
-def _metric_axis(
-    axes: Axes, found: DatasetSummary, names: Sequence[tuple[str, float, Look]]
-) -> None:
+def _metric_axis(axes: Axes, found: DatasetSummary, names: Sequence[NamedLine]) -> None:
     """Format the metric axis (rates start at 0) and write names beside it."""
     metric = found.criterion.metric
     axes.set_ylabel(metric.head.replace(" %", " (%)"))
     axes.margins(y=0.15)
-    if metric.in_percent:
-        axes.set_ylim(0, 110.0 if metric.larger_is_better else max(axes.get_ylim()[1], 0.1))
+    if metric.in_percent and metric.larger_is_better:
+        axes.set_ylim(0, 110.0)
+    elif metric.in_percent:
+        _, top = axes.get_ylim()
+        axes.set_ylim(0, max(top, 0.1))
     _name_lines(axes, names)
 
 
@@ -362,7 +510,11 @@ def _value_axis(axes: Axes, *, log: bool) -> None:
     low, high = axes.get_xlim()
     axes.xaxis.set_major_locator(MaxNLocator(4))
     if log and high / low >= 6:
-        subs = (1.0, 2.0, 5.0) if high / low < 50 else (1.0, 3.0) if high / low < 2000 else (1.0,)
+        subs: tuple[float, ...] = (1.0,)
+        if high / low < 50:
+            subs = (1.0, 2.0, 5.0)
+        elif high / low < 2000:
+            subs = (1.0, 3.0)
         axes.xaxis.set_major_locator(LogLocator(subs=subs))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter("{x:g}")
@@ -374,17 +526,23 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
     If Friedman's test rejects, bars connect groups that do not differ significantly.
     """
     learners = sorted(ranks.mean_ranks, key=lambda learner: ranks.mean_ranks[learner])
-    values, count = [ranks.mean_ranks[learner] for learner in learners], len(learners)
+    values = [ranks.mean_ranks[learner] for learner in learners]
+    count = len(learners)
     axes.plot(values, range(count), "o", color=_COLOURS[0], markersize=5)
-    named = zip(map(_shown, learners), values, strict=True)
-    axes.set_yticks(range(count), [f"{name}  {rank:.2f}" for name, rank in named])
+    texts = [f"{_shown(learner)}  {ranks.mean_ranks[learner]:.2f}" for learner in learners]
+    axes.set_yticks(range(count), texts)
     axes.set_ylim(count - 0.5, -0.5)
-    axes.set_xlim(0.8, count + 0.2 + 0.03 * count * (len(ranks.groups) + 1))
+    bars = len(ranks.groups) + 1
+    axes.set_xlim(0.8, count + 0.2 + 0.03 * count * bars)
     axes.set_xticks(range(1, count + 1))
     axes.grid(axis="x")
     axes.set_xlabel("mean rank; 1 is best")
-    test, _, finding = friedman_text(ranks).partition(";")
-    axes.set_title(test + "\nbars: no significant difference (Nemenyi, 5 %)" * bool(finding))
-    for number, group in enumerate(ranks.groups, 1):
-        ends = [learners.index(name) for name in (group[0], group[-1])]
-        axes.plot([count + 0.2 + 0.03 * count * number] * 2, ends, color=INK, linewidth=2.4)
+    title, _, finding = friedman_text(ranks).partition(";")
+    if finding:
+        title += "\nbars: no significant difference (Nemenyi, 5 %)"
+    axes.set_title(title)
+    for number, group in enumerate(ranks.groups, start=1):
+        place = count + 0.2 + 0.03 * count * number
+        top = learners.index(group[0])
+        bottom = learners.index(group[-1])
+        axes.plot([place, place], [top, bottom], color=INK, linewidth=2.4)

@@ -21,7 +21,7 @@ from ahpatron_cli.output.render import Html
 from ahpatron_cli.output.sweep_table import data_tables, findings_page, matrix_table
 from ahpatron_cli.output.table import Page
 from ahpatron_cli.records import DataRecord
-from ahpatron_cli.sweep.summary import DatasetSummary, SweepSummary
+from ahpatron_cli.sweep.summary import DatasetSummary, SweepSummary, TrialData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,45 +48,66 @@ def write_report(path: str | Path, findings: SweepSummary, x: str | None = None)
 
 def to_html(findings: SweepSummary, written: str = "", x: str | None = None) -> str:
     """The report as HTML text; without plots if matplotlib is not installed."""
-    page, style = (
-        Path(__file__).with_name(f"report.{kind}").read_text("utf-8") for kind in ("html", "css")
-    )
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    names = [found.short for found in findings.datasets] or ["no trial was completed"]
-    if len(names) > _MAX_NAMES:
-        names = [counted(len(names), "data set")]
+    page = _resource("report.html")
+    style = _resource("report.css")
     looks = pictures.looks(pictures.learners_of(findings))
+    sections = list[str]()
+    for number, found in enumerate(findings.datasets, start=1):
+        parts = _dataset(found, looks, x)
+        sections.append(_section(f"data-{number}", _text(found.name), parts))
+    origins = map(_origin, findings.origins)
     return page.format(
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'",
-        title=_text(f"ahpatron sweep: {', '.join(names)}"),
+        policy=_policy(style),
+        title=_text(_title(findings)),
         style=style,
         overview="\n".join(_overview(findings, written)),
-        sections="\n".join(
-            _section(f"data-{number}", _text(found.name), _dataset(found, looks, x))
-            for number, found in enumerate(findings.datasets, 1)
-        ),
+        sections="\n".join(sections),
         metric=findings.criterion.metric.short,
-        origins=_section("origin", "How it was made", map(_origin, findings.origins)),
+        origins=_section("origin", "How it was made", origins),
     )
+
+
+def _resource(name: str) -> str:
+    """Text of a file beside this module."""
+    return Path(__file__).with_name(name).read_text("utf-8")
+
+
+def _policy(style: str) -> str:
+    """Content security policy that allows this style sheet and embedded pictures only."""
+    digest = hashlib.sha256(style.encode()).digest()
+    digest_text = base64.b64encode(digest).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest_text}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _title(findings: SweepSummary) -> str:
+    """Title of the page, with the names or the number of the data sets."""
+    names = [found.short for found in findings.datasets]
+    if not names:
+        return "ahpatron sweep: no trial was completed"
+    if len(names) > _MAX_NAMES:
+        return f"ahpatron sweep: {counted(len(names), 'data set')}"
+    return f"ahpatron sweep: {', '.join(names)}"
 
 
 def _section(anchor: str, heading: str, parts: Iterator[str]) -> str:
-    inside = "\n".join([f'<h2 id="{anchor}">{heading}</h2>', *parts])
-    return f'<section aria-labelledby="{anchor}">\n{inside}\n</section>'
+    """HTML of a section of the page."""
+    lines = [
+        f'<section aria-labelledby="{anchor}">',
+        f'<h2 id="{anchor}">{heading}</h2>',
+        *parts,
+        "</section>",
+    ]
+    return "\n".join(lines)
 
 
 def _overview(findings: SweepSummary, written: str) -> Iterator[str]:
-    last = findings.origins[-1] if findings.origins else {}
-    machine = last.get("processor") or last.get("machine")
-    made = [
-        f"Written on {written}" if written else "",
-        f"run by ahpatron {last['version']}" if "version" in last else "",
-        f"on {machine}" if machine else "",
-        findings.part or "",
-    ]
-    if any(made):
-        yield f'<p class="notes">{_text(", ".join(filter(None, made)))}.</p>'
+    """Yield the parts of the overview: origin, matrix, mean ranks, remarks and commands."""
+    made = _made(findings, written)
+    if made:
+        yield f'<p class="notes">{_text(made)}.</p>'
     if len(findings.datasets) > 1:
         yield _HTML.page(Page([matrix_table(findings)]))
         if findings.ranks.p_value is not None and pictures.has_matplotlib():
@@ -94,10 +115,28 @@ def _overview(findings: SweepSummary, written: str) -> Iterator[str]:
             caption = "Mean ranks of the learners over the data sets"
             yield _figure(lambda: pictures.one_panel(draw, len(findings.matrix)), caption)
     page = findings_page(findings)
-    lines = [*page.remarks, *(" ".join(command) for command in page.commands)]
-    yield f"<ul>{''.join(f'<li>{_text(line)}</li>' for line in lines)}</ul>"
+    lines = [*page.remarks]
+    lines += [" ".join(command) for command in page.commands]
+    items = [f"<li>{_text(line)}</li>" for line in lines]
+    yield f"<ul>{''.join(items)}</ul>"
     if not pictures.has_matplotlib():
         yield f"<p>Pictures need matplotlib: <code>{_text(pictures.INSTALL)}</code></p>"
+
+
+def _made(findings: SweepSummary, written: str) -> str:
+    """When, by which version and on which machine the results were made; empty if not known."""
+    parts = list[str]()
+    last = findings.origins[-1] if findings.origins else {}
+    if written:
+        parts.append(f"Written on {written}")
+    if "version" in last:
+        parts.append(f"run by ahpatron {last['version']}")
+    machine = last.get("processor") or last.get("machine")
+    if machine:
+        parts.append(f"on {machine}")
+    if findings.part:
+        parts.append(findings.part)
+    return ", ".join(parts)
 
 
 def _labels(data: DataRecord) -> str:
@@ -113,24 +152,13 @@ def _labels(data: DataRecord) -> str:
 def _dataset(
     found: DatasetSummary, looks: Mapping[str, pictures.Look], x: str | None
 ) -> Iterator[str]:
-    data = found.data
-    limited = "" if data.limit is None else f" (limited to the first {data.limit:,} rows)"
-    scale = "" if data.scale == "none" else f", scaled ({data.scale})"
-    yield _definitions(
-        {
-            "Rounds": f"{data.rounds:,}{limited}",
-            "Features": f"{data.features:,}{scale}",
-            "Labels": _labels(data),
-            "Order": "random permutations" if data.shuffled else "as in the file",
-            "File": data.path,
-            "SHA-256": data.sha256 or "not known: the file was not read to its end",
-        }
-    )
+    """Yield the parts of the section of a data set: facts, plots and tables."""
+    yield _definitions(_facts(found.data))
     if pictures.has_matplotlib():
-        drawn = [
-            _figure(partial(pictures.one_panel, draw, len(looks)), caption)
-            for caption, draw in pictures.panels(found, x, looks)
-        ]
+        drawn = list[str]()
+        for caption, draw in pictures.panels(found, x, looks):
+            draw_figure = partial(pictures.one_panel, draw, len(looks))
+            drawn.append(_figure(draw_figure, caption))
         yield '<div class="pictures">\n{}\n</div>'.format("\n".join(drawn))
     *every, best = data_tables(found)
     yield _HTML.page(Page([best]))
@@ -139,28 +167,54 @@ def _dataset(
         yield f"<details>\n{summary}\n{_HTML.page(Page(every))}\n</details>"
 
 
+def _facts(data: TrialData) -> dict[str, str]:
+    """Facts on the data of a sweep, by name."""
+    rounds = f"{data.rounds:,}"
+    if data.limit is not None:
+        rounds += f" (limited to the first {data.limit:,} rows)"
+    features = f"{data.features:,}"
+    if data.scale != "none":
+        features += f", scaled ({data.scale})"
+    return {
+        "Rounds": rounds,
+        "Features": features,
+        "Labels": _labels(data),
+        "Order": "random permutations" if data.shuffled else "as in the file",
+        "File": data.path,
+        "SHA-256": data.sha256 or "not known: the file was not read to its end",
+    }
+
+
 def _figure(draw: Callable[[], Figure], caption: str) -> str:
     """HTML of a plot, in a light and a dark version."""
-    light = dark = pictures.picture(draw, "svg", transparent=True)
+    light = pictures.picture(draw, "svg", transparent=True)
+    dark = light
     for colour, other in pictures.DARK.items():
         dark = dark.replace(colour.encode(), other.encode())
-    sources = [
-        f"data:image/svg+xml;base64,{base64.b64encode(one).decode()}" for one in (light, dark)
-    ]
+    text = _text(caption)
     return (
-        f'<figure><picture><source media="screen and (prefers-color-scheme: dark)" '
-        f'srcset="{sources[1]}"><img src="{sources[0]}" alt="{_text(caption)}. See the tables.">'
-        f"</picture><figcaption>{_text(caption)}.</figcaption></figure>"
+        '<figure><picture><source media="screen and (prefers-color-scheme: dark)" '
+        f'srcset="{_embedded(dark)}"><img src="{_embedded(light)}" alt="{text}. See the tables.">'
+        f"</picture><figcaption>{text}.</figcaption></figure>"
     )
+
+
+def _embedded(svg: bytes) -> str:
+    """URL that contains a picture."""
+    encoded = base64.b64encode(svg).decode()
+    return f"data:image/svg+xml;base64,{encoded}"
 
 
 def _origin(origin: Mapping[str, Any]) -> str:
     """HTML of the command and versions of a sweep that wrote to the results file."""
-    command = f"<pre>{_text(str(origin['command']))}</pre>\n" if "command" in origin else ""
-    return command + _definitions({name: origin[name] for name in origin if name != "command"})
+    versions = _definitions({name: origin[name] for name in origin if name != "command"})
+    if "command" not in origin:
+        return versions
+    command = _text(str(origin["command"]))
+    return f"<pre>{command}</pre>\n{versions}"
 
 
 def _definitions(facts: Mapping[str, Any]) -> str:
     """HTML definition list of names and facts."""
-    items = (f"<dt>{_text(name)}</dt><dd>{_text(str(fact))}</dd>" for name, fact in facts.items())
+    items = [f"<dt>{_text(name)}</dt><dd>{_text(str(fact))}</dd>" for name, fact in facts.items()]
     return f'<dl class="facts">{"".join(items)}</dl>'

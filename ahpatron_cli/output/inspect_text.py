@@ -27,8 +27,11 @@ _NAMES = 20
 
 def show(format: str, document: T, text: Callable[[T, Terminal], str]) -> None:
     """Write a document to stdout as JSON, or as text made by `text`."""
-    as_json = format == "json" and json_text(to_builtins(document))
-    write(lambda terminal: as_json or text(document, terminal))
+    if format == "json":
+        as_json = json_text(to_builtins(document))
+        write(lambda _: as_json)
+    else:
+        write(lambda terminal: text(document, terminal))
 
 
 def _section(terminal: Terminal, head: str, entries: Mapping[str, Any] | Iterable[str]) -> str:
@@ -38,21 +41,39 @@ def _section(terminal: Terminal, head: str, entries: Mapping[str, Any] | Iterabl
         for name, value in entries.items():
             if value not in (None, (), [], ""):
                 first = f"  {terminal.escape(name):<{_NAMES}}  "
-                lines += terminal.folded(_value(value), first, " " * (_NAMES + 4))
+                rest = " " * (_NAMES + 4)
+                lines += terminal.folded(_value(value), first, rest)
     else:
-        lines += [line for item in entries for line in terminal.folded(item, "  - ", "    ")]
-    return "".join(f"{line}\n" for line in ["", terminal.strong(head), *lines]) if lines else ""
+        for item in entries:
+            lines += terminal.folded(item, "  - ", "    ")
+    if not lines:
+        return ""
+    return _joined(["", terminal.strong(head), *lines])
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _value(value: Any) -> str:
     """A value of a document as display text."""
     if isinstance(value, list | tuple):
         return ", ".join(map(_value, value))
-    return f"{value:,}" if isinstance(value, int) else short(value, 5)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return short(value, 5)
 
 
 def _span(low: float | None, high: float | None) -> str | None:
-    return None if low is None or high is None else f"{short(low, 4)} to {short(high, 4)}"
+    """A range of numbers as text; None if it is not known."""
+    if low is None or high is None:
+        return None
+    return f"{short(low, 4)} to {short(high, 4)}"
+
+
+def _rows_text(rows: int, of: int) -> str:
+    """A number of rows and its share of all rows: `30 rows, 10.0 %`."""
+    return f"{counted(rows, 'row')}, {share(rows / of)}"
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -64,57 +85,82 @@ def print_profile(profile: Profile, terminal: Terminal) -> str:
     if profile.density is not None:
         about += f", {share(profile.density)} of values stored"
     parts = [
-        *(f"{line}\n" for line in terminal.title(profile.path, about)),
+        _joined(terminal.title(profile.path, about)),
         _section(terminal, "Notes", profile.notes),
         _section(terminal, "Labels", _labels(profile)),
         _section(terminal, "Rows and features", _ranges(profile)),
         _section(terminal, "Gaussian kernel", _kernel(profile)),
         _section(terminal, "Mistakes on rows drawn at random", _tried(profile)),
         _section(terminal, "Not computed", profile.unknown),
+        _faults(profile, terminal),
+        _section(terminal, "Advice", profile.advice),
+        _next(profile, terminal),
     ]
-    if profile.faults:
-        shown = len(profile.faulty_lines)
-        is_table = any(fault.column is None for fault in profile.faulty_lines)
-        head = counted(profile.faults, "fault" if is_table else "faulty line")
-        head += f"; the first {shown} are" * (profile.faults > shown)
-        head += "; the rest was not read" * profile.stopped
-        parts += ["\n", *(f"{line}\n" for line in terminal.folded(head))]
-        for fault in profile.faulty_lines:
-            column = "" if fault.column is None else f":{fault.column}"
-            place = f"{profile.path}:{fault.line}{column}"
-            parts.append(f"{literal(f'{place}: {fault.problem}')}\n")
-    parts.append(_section(terminal, "Advice", profile.advice))
-    if profile.next:
-        stands = ", where FILE stands for the data of standard input"
-        parts.append(f"\n{terminal.strong(f'Next{stands * (profile.path == STDIN_NAME)}')}\n")
-        parts += [f"  {literal(command)}\n" for command in profile.next]
     return "".join(parts)
 
 
+def _faults(profile: Profile, terminal: Terminal) -> str:
+    """Text on the faulty lines of a file; empty if there are none."""
+    if not profile.faults:
+        return ""
+    is_table = any(fault.column is None for fault in profile.faulty_lines)
+    head = counted(profile.faults, "fault" if is_table else "faulty line")
+    shown = len(profile.faulty_lines)
+    if profile.faults > shown:
+        head += f"; the first {shown} are"
+    if profile.stopped:
+        head += "; the rest was not read"
+    lines = ["", *terminal.folded(head)]
+    for fault in profile.faulty_lines:
+        place = f"{profile.path}:{fault.line}"
+        if fault.column is not None:
+            place += f":{fault.column}"
+        lines.append(literal(f"{place}: {fault.problem}"))
+    return _joined(lines)
+
+
+def _next(profile: Profile, terminal: Terminal) -> str:
+    """Text on the commands that may come next; empty if there are none."""
+    if not profile.next:
+        return ""
+    head = "Next"
+    if profile.path == STDIN_NAME:
+        head += ", where FILE stands for the data of standard input"
+    commands = [f"  {literal(command)}" for command in profile.next]
+    return _joined(["", terminal.strong(head), *commands])
+
+
 def _labels(profile: Profile) -> Json:
-    entries: Json = {
-        one.name
-        or show_label(one.label): f"{counted(one.rows, 'row')}, {share(one.rows / profile.rows)}"
-        for one in profile.labels[:_MOST_LABELS]
-    }
-    if hidden := len(profile.labels) - len(entries):
-        entries["others"] = f"{'' if profile.all_labels else 'more than '}{hidden:,} labels"
+    """Entries on the labels: rows of each, and the baseline."""
+    entries: Json = {}
+    for one in profile.labels[:_MOST_LABELS]:
+        name = one.name or show_label(one.label)
+        entries[name] = _rows_text(one.rows, profile.rows)
+    hidden = len(profile.labels) - len(entries)
+    if hidden:
+        more = "" if profile.all_labels else "more than "
+        entries["others"] = f"{more}{hidden:,} labels"
     if profile.unlabelled:
-        part = share(profile.unlabelled / profile.rows)
-        entries["without a label"] = f"{counted(profile.unlabelled, 'row')}, {part}"
+        entries["without a label"] = _rows_text(profile.unlabelled, profile.rows)
     if profile.baseline is not None:
         entries["baseline"] = f"{percent(profile.baseline)} % mistakes: the most frequent label"
     return entries
 
 
 def _ranges(profile: Profile) -> Json:
-    feature, *ends = profile.widest or (0, None, None)
-    first = f"the first {profile.examined:,} rows" if profile.examined < profile.rows else None
+    """Entries on duplicate rows and on the ranges of features."""
+    first = None
+    if profile.examined < profile.rows:
+        first = f"the first {profile.examined:,} rows"
+    widest = None
+    if profile.widest:
+        feature, low, high = profile.widest
+        widest = f"{feature}: {_span(low, high)}"
     return {
         "statistics of": first,
         "duplicate rows": profile.duplicates,
         "values": _span(profile.low, profile.high),
-        "widest feature": f"{feature}: {_span(*ends)}" if profile.widest else None,
+        "widest feature": widest,
         "constant features": profile.constant or None,
     }
 
@@ -123,13 +169,18 @@ def _kernel(profile: Profile) -> Json:
     """Entries on σ, from distances between rows, and on the alignment A_T."""
     entries = Json()
     if profile.sigma:
-        after = "" if profile.scale == "none" else f", after --scale {profile.scale}"
-        entries["median σ"] = f"{short(profile.sigma)}, the median distance{after}"
+        median = f"{short(profile.sigma)}, the median distance"
+        if profile.scale != "none":
+            median += f", after --scale {profile.scale}"
+        entries["median σ"] = median
         entries["useful σ"] = _span(profile.sigma_low, profile.sigma_high)
     for one in profile.alignments:
-        error = f" ± {short(one.standard_error)}" if one.standard_error is not None else ""
-        kind = "" if one.exact else f", estimated from {one.rows:,} rows"
-        text = f"A_T = {short(one.value, 5)}{error}, {short(one.per_round)} of T{kind}"
+        text = f"A_T = {short(one.value, 5)}"
+        if one.standard_error is not None:
+            text += f" ± {short(one.standard_error)}"
+        text += f", {short(one.per_round)} of T"
+        if not one.exact:
+            text += f", estimated from {one.rows:,} rows"
         entries[f"alignment, σ = {short(one.sigma)}"] = text
     return entries
 
@@ -139,15 +190,18 @@ def _tried(profile: Profile) -> Json:
     if not profile.tried:
         return {}
     best = profile.tried[0]
-    rates = {"metron": profile.tried_metron} | {
-        f"{SUGGESTED_LEARNER}, σ = {short(one.sigma)}": one.mistake_rate for one in profile.tried
-    }
-    entries = {
-        name: share(rate) + " (worse than the majority class)" * (rate > best.majority_error)
-        for name, rate in rates.items()
-        if rate is not None
-    }
-    return {"rows": best.rounds, **entries, "majority class": share(best.majority_error)}
+    rates = dict[str, float]()
+    if profile.tried_metron is not None:
+        rates["metron"] = profile.tried_metron
+    for one in profile.tried:
+        rates[f"{SUGGESTED_LEARNER}, σ = {short(one.sigma)}"] = one.mistake_rate
+    entries: Json = {"rows": best.rounds}
+    for name, rate in rates.items():
+        entries[name] = share(rate)
+        if rate > best.majority_error:
+            entries[name] += " (worse than the majority class)"
+    entries["majority class"] = share(best.majority_error)
+    return entries
 
 
 # Models -------------------------------------------------------------------------------------------
@@ -167,9 +221,14 @@ def model_to_json(
     `last_reset` is the round after which the model has started from scratch.
     """
     run = run_to_json(record)
-    del run["this_file"], run["params"]
-    params = plain_params({**model.kernel_params, **model.params})
-    names = dict(enumerate(model.schema.features, 1)) if model.schema else {}
+    del run["this_file"]
+    del run["params"]
+    params: Json = plain_params({**model.kernel_params, **model.params})
+    if not model.kernel:
+        params = {"sigma": None, **params}
+    since_reset = None
+    if last_reset is not None:
+        since_reset = record.rounds - last_reset
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -177,54 +236,80 @@ def model_to_json(
         "path": path,
         "written": written,
         "made_by": model.version,
-        "data": {
-            "path": model.data,
-            "rounds": model.rounds,
-            "checksum": f"{model.digest:08x}",
-            "features": model.features,
-            "labels": model.labels,
-            "scale": model.scale,
-            "schema": to_builtins(model.schema),
-        },
+        "data": _data_to_json(model),
         "kernel": model.kernel,
-        "params": params if model.kernel else {"sigma": None, **params},
+        "params": params,
         **run,
         "last_reset": last_reset,
-        "rounds_since_reset": None if last_reset is None else record.rounds - last_reset,
-        "relevance": [
-            {"feature": number, "name": names.get(number), "relevance": value}
-            for number, value in relevance
-        ]
-        or None,
+        "rounds_since_reset": since_reset,
+        "relevance": _relevance_to_json(model, relevance) or None,
     }
+
+
+def _data_to_json(model: Header) -> Json:
+    """The last data file of a model as JSON."""
+    return {
+        "path": model.data,
+        "rounds": model.rounds,
+        "checksum": f"{model.digest:08x}",
+        "features": model.features,
+        "labels": model.labels,
+        "scale": model.scale,
+        "schema": to_builtins(model.schema),
+    }
+
+
+def _relevance_to_json(model: Header, relevance: Sequence[tuple[int, float]]) -> list[Json]:
+    """Relevance of features as JSON, with their names in a table."""
+    names = dict[int, str]()
+    if model.schema:
+        names = dict(enumerate(model.schema.features, start=1))
+    return [
+        {
+            "feature": number,
+            "name": names.get(number),
+            "relevance": value,
+        }
+        for number, value in relevance
+    ]
 
 
 def print_model(document: Json, terminal: Terminal) -> str:
     """The description of a model as text."""
     about = "{learner}; written {written} by ahpatron {made_by}".format_map(document)
-    data = dict(document["data"])
-    if schema := data.pop("schema"):
-        data["label names"] = [
-            f"{name} ({show_label(label)})" for name, label in schema["labels"].items()
-        ]
-        data["columns"] = ["{name} ({kind})".format_map(one) for one in schema["columns"]]
+    params = {"kernel": document["kernel"], **document["params"]}
     counts = {
         name.replace("_", " "): value
         for name, value in document.items()
         if isinstance(value, int | float) and name != "schema"
     }
-    relevance = {
-        one["name"] or str(one["feature"]): (
-            f"{share(one['relevance']):>6} {'█' * round(40 * one['relevance'])}"
-        )
-        for one in document["relevance"] or ()
-    }
-    return "".join(
-        [
-            *(f"{line}\n" for line in terminal.title(document["path"], about)),
-            _section(terminal, "Data", data),
-            _section(terminal, "Parameters", {"kernel": document["kernel"], **document["params"]}),
-            _section(terminal, "Stream", counts),
-            _section(terminal, "Features of the largest relevance", relevance),
-        ]
-    )
+    parts = [
+        _joined(terminal.title(document["path"], about)),
+        _section(terminal, "Data", _data_of_model(document)),
+        _section(terminal, "Parameters", params),
+        _section(terminal, "Stream", counts),
+        _section(terminal, "Features of the largest relevance", _bars(document)),
+    ]
+    return "".join(parts)
+
+
+def _data_of_model(document: Json) -> Json:
+    """Entries on the data of a model; of the schema of a table, labels and columns."""
+    data = dict(document["data"])
+    schema = data.pop("schema")
+    if schema:
+        labels = schema["labels"].items()
+        data["label names"] = [f"{name} ({show_label(label)})" for name, label in labels]
+        data["columns"] = ["{name} ({kind})".format_map(one) for one in schema["columns"]]
+    return data
+
+
+def _bars(document: Json) -> Json:
+    """Entries on the relevance of features, with bars."""
+    entries = Json()
+    for one in document["relevance"] or ():
+        name = one["name"] or str(one["feature"])
+        relevance = one["relevance"]
+        bar = "█" * round(40 * relevance)
+        entries[name] = f"{share(relevance):>6} {bar}"
+    return entries

@@ -24,23 +24,30 @@ def all_learners_to_json() -> Json:
         "schema": SCHEMA,
         "version": __version__,
         "learners": [_learner_to_json(kind) for kind in REGISTRY.values()],
-        "kernels": [
-            _kind_to_json(kind, title=_first_line(kind).replace("`", ""))
-            for kind in KERNELS.values()
-        ],
+        "kernels": [_kernel_to_json(kind) for kind in KERNELS.values()],
     }
 
 
 def some_learners_to_json(kinds: Iterable[type[Learner]]) -> Json:
     """Learners in detail, with their rules, as JSON."""
+    details = [
+        {
+            **_learner_to_json(kind),
+            "rule": rule_of(kind),
+            "deviations": deviations_of(kind),
+        }
+        for kind in kinds
+    ]
     return {
         "schema": SCHEMA,
         "version": __version__,
-        "learners": [
-            {**_learner_to_json(kind), "rule": rule_of(kind), "deviations": deviations_of(kind)}
-            for kind in kinds
-        ],
+        "learners": details,
     }
+
+
+def _kernel_to_json(kind: type[Kernel]) -> Json:
+    title = _first_line(kind).replace("`", "")
+    return _kind_to_json(kind, title=title)
 
 
 def _learner_to_json(kind: type[Learner]) -> Json:
@@ -60,22 +67,30 @@ def _reference_to_json(reference: str) -> Json:
 
 
 def _kind_to_json(kind: type[Learner] | type[Kernel], title: str) -> Json:
+    """Name, title and parameters of a learner or kernel."""
     defaults: dict[str, Any] = {field.name: field.default for field in fields(kind)}
-    limits = ("over", "at_least", "under", "at_most", "even")
-    parameters = [
-        {
+    shown_defaults = plain_params(defaults)
+    parameters = []
+    for name, spec in kind.specs().items():
+        words = [*spec.words]
+        if spec.infinite:
+            words.append("inf")
+        parameter: Json = {
             "name": name,
             "symbol": spec.symbol,
             "meaning": spec.meaning,
             "type": spec.kind.__name__,
             "legal": spec.legal(),
-            **{limit: getattr(spec, limit) for limit in limits},
-            "words": [*spec.words, *(["inf"] if spec.infinite else [])],
-            "default": plain_params(defaults)[name],
+            "over": spec.over,
+            "at_least": spec.at_least,
+            "under": spec.under,
+            "at_most": spec.at_most,
+            "even": spec.even,
+            "words": words,
+            "default": shown_defaults[name],
             "default_formula": spec.formula,
         }
-        for name, spec in kind.specs().items()
-    ]
+        parameters.append(parameter)
     return {"name": kind.name, "title": title, "parameters": parameters}
 
 
@@ -105,60 +120,73 @@ def bibtex_of(kinds: Iterable[type[Learner]]) -> str:
     """BibTeX entries of all publications of these learners, each once."""
     references = dict.fromkeys(reference for kind in kinds for reference in kind.references)
     entries = [PUBLICATIONS[key].bibtex(key) for key in references if key in PUBLICATIONS]
-    return "\n\n".join(entries) + "\n" if entries else ""
+    if not entries:
+        return ""
+    return "\n\n".join(entries) + "\n"
 
 
 def all_learners_text(document: Json, terminal: Terminal) -> str:
     """All learners and kernels with their parameters, as text."""
-    lines = list[str]()
-    for head, kinds in (
-        ("Learners (-l NAME, -p PARAMETER=VALUE)", document["learners"]),
-        ("Kernels (--kernel NAME)", document["kernels"]),
-    ):
-        lines += ["", terminal.strong(head)]
-        for kind in kinds:
-            lines += ["", terminal.strong(kind["name"])]
-            lines += terminal.folded(kind["title"], "  ", "  ")
-            lines += _parameters(kind, terminal, indent=4)
-    lines += ["", *terminal.folded("`ahpatron learners NAME` shows rule and publication of one.")]
-    return _joined(lines[1:])
+    lines = [
+        *_kinds("Learners (-l NAME, -p PARAMETER=VALUE)", document["learners"], terminal),
+        "",
+        *_kinds("Kernels (--kernel NAME)", document["kernels"], terminal),
+        "",
+        *terminal.folded("`ahpatron learners NAME` shows rule and publication of one."),
+    ]
+    return _joined(lines)
+
+
+def _kinds(head: str, kinds: Iterable[Json], terminal: Terminal) -> list[str]:
+    """Lines on learners or kernels: names, titles and parameters."""
+    lines = [terminal.strong(head)]
+    for kind in kinds:
+        lines += ["", terminal.strong(kind["name"])]
+        lines += terminal.folded(kind["title"], "  ", "  ")
+        lines += _parameters(kind, terminal, indent=4)
+    return lines
 
 
 def some_learners_text(document: Json, terminal: Terminal) -> str:
     """Learners in detail, as text: rule, deviations, parameters, grid and publications."""
     lines = list[str]()
     for kind in document["learners"]:
-        lines += ["", *terminal.title(kind["name"], kind["title"])]
-        lines += _section("Rule", _paragraphs(kind["rule"], terminal), terminal)
-        lines += _section(
-            "Deviations from the publication", _paragraphs(kind["deviations"], terminal), terminal
-        )
-        lines += _section(
-            "Parameters (-p NAME=VALUE)", _parameters(kind, terminal, indent=2), terminal
-        )
+        rule = _paragraphs(kind["rule"], terminal)
+        deviations = _paragraphs(kind["deviations"], terminal)
+        parameters = _parameters(kind, terminal, indent=2)
+        references = list[str]()
+        for one in kind["references"]:
+            references += terminal.folded(one["text"], "  ", "    ")
+        if lines:
+            lines.append("")
+        lines += terminal.title(kind["name"], kind["title"])
+        lines += _section("Rule", rule, terminal)
+        lines += _section("Deviations from the publication", deviations, terminal)
+        lines += _section("Parameters (-p NAME=VALUE)", parameters, terminal)
         lines += _section("Values worth trying", _sweep(kind), terminal)
-        references = [
-            line
-            for one in kind["references"]
-            for line in terminal.folded(one["text"], "  ", "    ")
-        ]
         lines += _section("Publications", references, terminal)
-    return _joined(lines[1:])
+    return _joined(lines)
 
 
 def _section(head: str, lines: list[str], terminal: Terminal) -> list[str]:
     """A heading above lines; nothing if there are none."""
-    return ["", terminal.strong(head), *lines] if lines else []
+    if not lines:
+        return []
+    return ["", terminal.strong(head), *lines]
 
 
 def _parameters(kind: Json, terminal: Terminal, *, indent: int) -> list[str]:
+    """Lines on the parameters of a learner or kernel."""
     lines = []
     for one in kind["parameters"]:
         default = one["default_formula"] or one["default"]
-        legal = f"{one['legal']}; default {'none' if default is None else default}"
-        first = f"{' ' * indent}{one['name']:<14} {terminal.escape(one['symbol']):<4} "
+        if default is None:
+            default = "none"
+        text = f"{one['meaning']} ({one['legal']}; default {default})"
+        symbol = terminal.escape(one["symbol"])
+        first = " " * indent + f"{one['name']:<14} {symbol:<4} "
         rest = " " * (indent + 16)
-        lines += terminal.folded(f"{one['meaning']} ({legal})", first, rest)
+        lines += terminal.folded(text, first, rest)
     return lines
 
 

@@ -179,14 +179,16 @@ class Terminal(Format):
         width = cell_len(literal(name)) + 2 + cell_len(self.escape(about))
         if width <= self.width:
             return [f"{self.strong(name)}: {self.escape(about)}"]
-        return [f"{self.strong(name)}:", *self.folded(about, "  ")]
+        first = f"{self.strong(name)}:"
+        return [first, *self.folded(about, "  ")]
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
         shown = self._fitting(columns)
         padded = [_padded(column) for column in shown]
         head, *rows = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
         rule = self.escape("─") * _table_width(shown)
-        return _lines([*self.title(table.name, table.title), head, rule, *rows])
+        title = self.title(table.name, table.title)
+        return _lines([*title, head, rule, *rows])
 
     def _fitting(self, columns: Sequence[Written]) -> list[Written]:
         """The columns that fit into the width; those that do not are noted as hidden."""
@@ -203,7 +205,8 @@ class Terminal(Format):
 
     def ending(self, page: Page) -> str:
         notes = list[str]()
-        for note in dict.fromkeys(note for table in page.tables for note in table.notes):
+        each_once = dict.fromkeys(note for table in page.tables for note in table.notes)
+        for note in each_once:
             notes += self.folded(note)
         legend = self.folded(self.legend(page.tables))
         if self._hidden:
@@ -241,7 +244,10 @@ def _padded(column: Written) -> list[str]:
     padded = []
     for text in column.texts:
         gap = " " * (width - _cells(text))
-        padded.append(text + gap if column.left else gap + text)
+        if column.left:
+            padded.append(text + gap)
+        else:
+            padded.append(gap + text)
     return padded
 
 
@@ -355,7 +361,7 @@ class Latex(Format):
             return rf"\textsc{{{shown}}}"
         if column.heading != "Setting":
             return shown
-        return re.sub(r"([a-z]+)=", lambda m: f"{_SYMBOLS.get(m[1], m[1])} = ", shown)
+        return re.sub(r"([a-z]+)=", _parameter_symbol, shown)
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
         caption = self.escape(table.title)
@@ -399,10 +405,18 @@ class Latex(Format):
         return _lines(f"% {literal(line)}" for line in page.remarks)
 
 
+def _parameter_symbol(match: re.Match[str]) -> str:
+    """Symbol of a parameter and an equals sign, in place of `name=`."""
+    name = match[1]
+    symbol = _SYMBOLS.get(name, name)
+    return f"{symbol} = "
+
+
 def _label_of(table: Table) -> str:
     """Name of a table in references: file name without suffixes, and the kind of table."""
     file = table.name.lower().rpartition("/")[2]
-    stem = re.sub(r"[^a-z0-9]+", "-", file.split(".")[0]).strip("-")
+    stem = file.split(".")[0]
+    stem = re.sub(r"[^a-z0-9]+", "-", stem).strip("-")
     return "-".join(filter(None, [stem, table.kind]))
 
 
@@ -477,5 +491,9 @@ def _html_row(row: Sequence[str], styles: Sequence[str]) -> str:
     return f'<tr{best}><th scope="row">{first}</th>{"".join(cells)}</tr>'
 
 
-FORMATS: Mapping[str, type[Format]] = {"table": Terminal, "markdown": Markdown, "latex": Latex}
+FORMATS: Mapping[str, type[Format]] = {
+    "table": Terminal,
+    "markdown": Markdown,
+    "latex": Latex,
+}
 """The values of `--format` that are meant for people."""

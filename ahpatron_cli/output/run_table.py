@@ -107,7 +107,8 @@ def _over(what: str, report: Report) -> str:
 def _run_table(report: Report) -> Table:
     """Table of the mistakes and counts of each learner."""
     summary = report.summary()
-    window = max((run.window.rounds for run in report.runs if run.window), default=0)
+    windows = [run.window.rounds for run in report.runs if run.window]
+    window = max(windows, default=0)
     columns = [
         _learners(report),
         Column("AMR %", _rates(report, summary)),
@@ -124,7 +125,8 @@ def _run_table(report: Report) -> Table:
     ]
     notes = []
     several_classes = len(report.data.labels) > 2
-    if several_classes and any(line.params.get("multiclass") != "shared" for line in summary):
+    all_shared = all(line.params.get("multiclass") == "shared" for line in summary)
+    if several_classes and not all_shared:
         notes.append("One learner per class: support is the largest; |N_T| and halvings are sums.")
     return Table(
         kind="run",
@@ -142,8 +144,9 @@ def _run_title(report: Report) -> str:
     in_all = max((runs[0].rounds for runs in groups), default=0)
     if in_all > report.data.rounds:
         title += f"; {counted(in_all, 'round')} in all"
-    if report.runs and report.runs[0].unlabelled:
-        title += f"; {counted(report.runs[0].unlabelled, 'row')} without a label"
+    unlabelled = report.runs[0].unlabelled if report.runs else None
+    if unlabelled:
+        title += f"; {counted(unlabelled, 'row')} without a label"
     baseline = _baseline(groups[0]) if groups else None
     if baseline is not None:
         title += f"; baseline {percent(baseline)} %"
@@ -209,7 +212,9 @@ def _count_unless_zero(mean: float) -> str | None:
 def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
     """Confusion matrix: rounds by true class (rows) and predicted class, summed over repeats."""
     learner = runs[0].learner
-    names = list(report.data.label_names or map(str, runs[0].classes or ()))
+    names = [str(label) for label in runs[0].classes or ()]
+    if report.data.label_names:
+        names = list(report.data.label_names)
     matrices = [run.confusion or () for run in runs]
     columns = [Column("Label", names, left=True)]
     for at, name in enumerate(names):
@@ -233,7 +238,9 @@ def _metrics_table(report: Report) -> Table:
     """Table of metrics, as means over the repeats."""
     title = "metrics"
     if len(report.data.labels) <= 2:
-        positive = report.data.label_names[-1] if report.data.label_names else "+1"
+        positive = "+1"
+        if report.data.label_names:
+            positive = report.data.label_names[-1]
         title = f"metrics of label {positive}"
     columns = [
         _learners(report),

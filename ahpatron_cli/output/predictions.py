@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import repeat
 from pathlib import Path
@@ -131,7 +131,8 @@ class PredictionWriter:
         """The column that identifies rows: line numbers, or the id column of a table."""
         if ids is None:
             return {"line": exact_texts(lines)}
-        return {id_name or "id": [self._text(cell) for cell in ids.tolist()]}
+        name = id_name or "id"
+        return {name: [self._text(cell) for cell in ids.tolist()]}
 
     def _labels(self, names: Sequence[str]) -> list[str]:
         """Labels as CSV cells or JSON values; in JSON they are numbers if all of them are."""
@@ -154,7 +155,12 @@ class PredictionWriter:
 
     def _write(self, columns: Columns, count: int) -> None:
         """Write `count` rows; a column that is a text is the same for all rows."""
-        cells = [repeat(own, count) if isinstance(own, str) else own for own in columns.values()]
+        cells = list[Iterable[str]]()
+        for own in columns.values():
+            if isinstance(own, str):
+                cells.append(repeat(own, count))
+            else:
+                cells.append(own)
         rows = zip(*cells, strict=True)
         lines = list[str]()
         if self._as_json:

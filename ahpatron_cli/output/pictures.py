@@ -93,7 +93,8 @@ def picture_format(path: str | Path, *others: str) -> str:
 
     A usage error for other suffixes, and for plots if matplotlib is not installed.
     """
-    formats = {f".{name}": name for name in (*others, *_UNDATED)}
+    known = (*others, *_UNDATED)
+    formats = {f".{name}": name for name in known}
     format = format_of_suffix(path, formats=formats)
     if format not in others and not has_matplotlib():
         instead = "".join(f", or write a .{name} file" for name in others)
@@ -317,7 +318,8 @@ def check_axis(x: str | None, names: Sequence[str]) -> None:
     if x is None or x in names:
         return
     if names:
-        hint = suggestion(x, names) or f"use one of {', '.join(names)}"
+        any_of = ", ".join(names)
+        hint = suggestion(x, names) or f"use one of {any_of}"
     else:
         hint = "vary it: -g NAME=V1,V2"
     raise usage(f"--x {x}: no such parameter is varied", hint)
@@ -381,7 +383,8 @@ def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
     figure = _figure(2 * _WIDTH, _HEIGHT, names=len(by_learner), rows=rows)
     grid = figure.add_gridspec(rows, 2)
     if has_ranks:
-        draw_ranks(findings.ranks, figure.add_subplot(grid[0, :]))
+        whole_row = figure.add_subplot(grid[0, :])
+        draw_ranks(findings.ranks, whole_row)
     for row, found in enumerate(findings.datasets, start=first):
         for column, (_, draw) in enumerate(panels(found, x, by_learner)):
             axes = figure.add_subplot(grid[row, column])
@@ -393,7 +396,8 @@ def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
 
 def _title_of_data(found: DatasetSummary) -> str:
     """Title of the row of panels of a data set."""
-    title = f"{_shown(found.short)}: {counted(found.data.rounds, 'round')}"
+    name = _shown(found.short)
+    title = f"{name}: {counted(found.data.rounds, 'round')}"
     repeats = max(one.summary.repeats for one in found.compared)
     if repeats > 1:
         title += f", {orders(repeats, found.data.shuffled)}"
@@ -421,7 +425,7 @@ def _draw_parameter(
 
     Learners without the parameter are dashed lines.
     """
-    own_settings = {own[0].name: own for own in grouped(found.compared, lambda one: (one.name,))}
+    own_settings = _by_learner(found.compared)
     by_value = {learner: _best_by_value(own, name) for learner, own in own_settings.items()}
     every = sorted({value for best in by_value.values() for value in best})
     lowest = every[0]
@@ -447,6 +451,12 @@ def _draw_parameter(
     axes.set_xlabel(f"{literal(name)} {symbol}".rstrip())
     axes.grid(axis="y")
     _metric_axis(axes, found, names)
+
+
+def _by_learner(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
+    """Settings of each learner, by its name, in order of first appearance."""
+    groups = grouped(settings, lambda one: (one.name,))
+    return {own[0].name: own for own in groups}
 
 
 def _best_by_value(own: Sequence[Setting], name: str) -> dict[float, Setting]:
@@ -476,8 +486,7 @@ def _draw_tradeoff(
         axes.plot(seconds, _metric(settings), **look)
 
     names = list[NamedLine]()
-    for own in grouped(found.compared, lambda one: (one.name,)):
-        learner = own[0].name
+    for learner, own in _by_learner(found.compared).items():
         look = by_learner[learner] | {"linestyle": "none", "markeredgewidth": 0}
         dots(own, **look)
         [best] = _metric([best_of(own)])
@@ -528,9 +537,10 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
     learners = sorted(ranks.mean_ranks, key=lambda learner: ranks.mean_ranks[learner])
     values = [ranks.mean_ranks[learner] for learner in learners]
     count = len(learners)
-    axes.plot(values, range(count), "o", color=_COLOURS[0], markersize=5)
+    places = range(count)
+    axes.plot(values, places, "o", color=_COLOURS[0], markersize=5)
     texts = [f"{_shown(learner)}  {ranks.mean_ranks[learner]:.2f}" for learner in learners]
-    axes.set_yticks(range(count), texts)
+    axes.set_yticks(places, texts)
     axes.set_ylim(count - 0.5, -0.5)
     bars = len(ranks.groups) + 1
     axes.set_xlim(0.8, count + 0.2 + 0.03 * count * bars)

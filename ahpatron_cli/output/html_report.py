@@ -53,8 +53,9 @@ def to_html(findings: SweepSummary, written: str = "", x: str | None = None) -> 
     looks = pictures.looks(pictures.learners_of(findings))
     sections = list[str]()
     for number, found in enumerate(findings.datasets, start=1):
+        heading = _text(found.name)
         parts = _dataset(found, looks, x)
-        sections.append(_section(f"data-{number}", _text(found.name), parts))
+        sections.append(_section(f"data-{number}", heading, parts))
     origins = map(_origin, findings.origins)
     return page.format(
         policy=_policy(style),
@@ -112,8 +113,8 @@ def _overview(findings: SweepSummary, written: str) -> Iterator[str]:
         yield _HTML.page(Page([matrix_table(findings)]))
         if findings.ranks.p_value is not None and pictures.has_matplotlib():
             draw = partial(pictures.draw_ranks, findings.ranks)
-            caption = "Mean ranks of the learners over the data sets"
-            yield _figure(lambda: pictures.one_panel(draw, len(findings.matrix)), caption)
+            draw_figure = partial(pictures.one_panel, draw, len(findings.matrix))
+            yield _figure(draw_figure, "Mean ranks of the learners over the data sets")
     page = findings_page(findings)
     lines = [*page.remarks]
     lines += [" ".join(command) for command in page.commands]
@@ -207,7 +208,8 @@ def _embedded(svg: bytes) -> str:
 
 def _origin(origin: Mapping[str, Any]) -> str:
     """HTML of the command and versions of a sweep that wrote to the results file."""
-    versions = _definitions({name: origin[name] for name in origin if name != "command"})
+    others = {name: fact for name, fact in origin.items() if name != "command"}
+    versions = _definitions(others)
     if "command" not in origin:
         return versions
     command = _text(str(origin["command"]))
@@ -216,5 +218,8 @@ def _origin(origin: Mapping[str, Any]) -> str:
 
 def _definitions(facts: Mapping[str, Any]) -> str:
     """HTML definition list of names and facts."""
-    items = [f"<dt>{_text(name)}</dt><dd>{_text(str(fact))}</dd>" for name, fact in facts.items()]
+    items = list[str]()
+    for name, fact in facts.items():
+        items.append(f"<dt>{_text(name)}</dt>")
+        items.append(f"<dd>{_text(str(fact))}</dd>")
     return f'<dl class="facts">{"".join(items)}</dl>'

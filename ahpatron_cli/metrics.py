@@ -47,7 +47,9 @@ class Ranking:
             return _area(scores[:, 0], labels == 1)
         areas = [_area(column, labels == number) for number, column in enumerate(scores.T)]
         defined = [area for area in areas if area is not None]
-        return sum(defined) / len(defined) if defined else None
+        if not defined:
+            return None
+        return sum(defined) / len(defined)
 
 
 def _area(scores: Floats, positive: NDArray[np.bool_]) -> float | None:
@@ -83,11 +85,13 @@ class RecentMistakes:
 
     def extend(self, mistaken: NDArray[np.bool_]) -> Floats:
         """Add rounds; returns the recent mistake rate after each of them."""
-        totals = np.append(self._before, self._before[-1] + np.cumsum(mistaken))
+        new_totals = self._before[-1] + np.cumsum(mistaken)
+        totals = np.append(self._before, new_totals)
         last = np.arange(len(self._before), len(totals))
         first = np.maximum(last - self._window, 0)
+        mistakes = totals[last] - totals[first]
+        rates = np.asarray(mistakes / (last - first))
         self._before = totals[-self._window - 1 :]
-        rates = np.asarray((totals[last] - totals[first]) / (last - first))
         self._watch(mistaken)
         self._rounds += len(mistaken)
         self.rate = float(rates[-1])
@@ -95,8 +99,8 @@ class RecentMistakes:
 
     def facts(self) -> dict[str, Any]:
         """Fields of a record: the recent mistake rate and the rises."""
-        window = Window(len(self._before) - 1, self.rate)
-        return {"window": window, "drifts": tuple(self.drifts)}
+        rounds = len(self._before) - 1
+        return {"window": Window(rounds, self.rate), "drifts": tuple(self.drifts)}
 
     def _reset_test(self) -> None:
         """Start Page's test anew, with one mistake in two rounds as the first rate."""
@@ -137,7 +141,8 @@ def metrics_of(
     found = [sum(column) for column in zip(*confusion, strict=True)]
     right = [row[number] for number, row in enumerate(confusion)]
     rounds = sum(totals)
-    by_chance = sum(a * b for a, b in zip(totals, found, strict=True))  # times rounds²
+    expected = [total * said for total, said in zip(totals, found, strict=True)]
+    by_chance = sum(expected)  # times rounds²
     precision, recall, f1 = _precision_recall_f1(right, found, totals)
     return Metrics(
         precision=precision,
@@ -176,9 +181,12 @@ def _precision_recall_f1(
 
 def _balanced_error(right: Sequence[int], totals: Sequence[int]) -> float | None:
     """Mean of the mistake rates of the classes; None if one of them does not occur."""
-    missed = [_ratio(total - ok, total) for ok, total in zip(right, totals, strict=True)]
-    known = [rate for rate in missed if rate is not None]
-    return sum(known) / len(totals) if len(known) == len(totals) else None
+    rates = []
+    for ok, total in zip(right, totals, strict=True):
+        if total == 0:
+            return None
+        rates.append((total - ok) / total)
+    return sum(rates) / len(rates)
 
 
 def _mean(values: Sequence[float | None]) -> float:

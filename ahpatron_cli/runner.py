@@ -295,9 +295,11 @@ class Run:
             raise self._not_computed("f(x)", batch, error) from None
 
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
+        """The error of a row for which `what` cannot be computed."""
         problem = f"{what} cannot be computed: {error}"
         hint = OWN_KERNEL_HINT if self.player.learner.own_kernel else NUMERICAL_HINT
-        return bad_data(problem, self.path, line=int(batch.lines[error.row]), hint=hint)
+        line = int(batch.lines[error.row])
+        return bad_data(problem, self.path, line=line, hint=hint)
 
     def result(self) -> RunResult:
         """Record, curve and warnings of the pass so far."""
@@ -385,16 +387,26 @@ class _Curve:
         self._last = np.array([[rounds], [mistakes], [np.nan]])
 
     def extend(self, wrong: NDArray[np.bool_], rates: Floats | None) -> None:
-        rounds = self._last[0] + 1 + np.arange(len(wrong))
-        recent = np.full(len(wrong), np.nan) if rates is None else rates
-        points = np.stack([rounds, self._last[1] + np.cumsum(wrong), recent])
+        """Add rounds; `rates` are the recent mistake rates after them, if they are known."""
+        last_round, last_mistakes, _ = self._last
+        rounds = last_round + 1 + np.arange(len(wrong))
+        mistakes = last_mistakes + np.cumsum(wrong)
+        if rates is None:
+            rates = np.full(len(wrong), np.nan)
+        points = np.stack([rounds, mistakes, rates])
         self._last = points[:, -1:]
-        self._points = np.hstack([self._points, points[:, rounds % self._spacing == 0]])
+        self._points = np.hstack([self._points, self._spaced(points)])
         while self._points.shape[1] > CURVE_POINTS:
             self._spacing *= 2
-            self._points = self._points[:, self._points[0] % self._spacing == 0]
+            self._points = self._spaced(self._points)
+
+    def _spaced(self, points: Floats) -> Floats:
+        """Those points whose rounds are multiples of the spacing."""
+        chosen: Floats = points[:, points[0] % self._spacing == 0]
+        return chosen
 
     def points(self) -> Floats:
+        """The curve so far, with the last round."""
         if np.array_equal(self._points[0, -1:], self._last[0]):
             return self._points
         return np.hstack([self._points, self._last])

@@ -200,11 +200,18 @@ def _parameter_words(kind: type[Declared], params: Params) -> list[str]:
 
 def rungs(settings: int, rounds: int) -> Iterator[tuple[int, int]]:
     """Stages of halving: rounds of the prefix, number of settings kept; none for few settings."""
-    by_settings = round(math.log(max(settings, 1), KEPT), 9)
-    by_rounds = round(math.log(max(rounds / FEWEST_ROUNDS, 1), KEPT), 9)
-    for left in range(int(min(by_settings, by_rounds)), 0, -1):
-        settings = math.ceil(settings / KEPT)
-        yield math.ceil(rounds / KEPT**left), settings
+    by_settings = _whole_log(settings)
+    by_rounds = _whole_log(rounds / FEWEST_ROUNDS)
+    kept = settings
+    for left in range(min(by_settings, by_rounds), 0, -1):
+        kept = math.ceil(kept / KEPT)
+        prefix = math.ceil(rounds / KEPT**left)
+        yield prefix, kept
+
+
+def _whole_log(number: float) -> int:
+    """How often a number can be divided by `KEPT` and stay at least 1, despite rounding errors."""
+    return int(round(math.log(max(number, 1), KEPT), 9))
 
 
 @dataclass(frozen=True)
@@ -286,8 +293,13 @@ class Search:
             else:
                 failed.append(number)
         compared = settings_of(list(chain(*finished.values())), self.criterion.metric)
-        ranks = {setting.key: setting.rank for setting in compared}
-        return sorted(finished, key=lambda number: ranks[finished[number][0].key]) + failed
+        rank_of = {setting.key: setting.rank for setting in compared}
+
+        def rank(number: int) -> tuple[Any, ...]:
+            first = finished[number][0]
+            return rank_of[first.key]
+
+        return sorted(finished, key=rank) + failed
 
 
 def estimated_seconds(trials: Sequence[Trial]) -> float | None:
@@ -306,7 +318,8 @@ def estimated_seconds(trials: Sequence[Trial]) -> float | None:
         if run is None:
             return None
         rounds = sum(one.data.prefix or one.data.rounds for one in group)
-        total += run.seconds / run.rounds * rounds
+        seconds_per_round = run.seconds / run.rounds
+        total += seconds_per_round * rounds
     return total
 
 
@@ -317,4 +330,6 @@ def learner_and_data(trial: Trial) -> tuple[object, ...]:
 
 def _below(trials: Sequence[Trial], tune: int) -> list[Trial]:
     """Trials on the first `tune` permutations; all trials if `tune` is 0."""
-    return [trial for trial in trials if not tune or trial.repeat < tune]
+    if tune == 0:
+        return list(trials)
+    return [trial for trial in trials if trial.repeat < tune]

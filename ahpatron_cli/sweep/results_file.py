@@ -82,7 +82,8 @@ def _status(trial: Outcome) -> str:
 
 def encode_header(facts: Mapping[str, Any]) -> bytes:
     """The header line with these facts, as bytes."""
-    return _with_check(json.loads(OPENING + b"}") | dict(facts))
+    opening: Json = json.loads(OPENING + b"}")
+    return _with_check(opening | dict(facts))
 
 
 def encode_trial(trial: Outcome) -> bytes:
@@ -203,11 +204,14 @@ def _facts(header: Mapping[str, Any]) -> dict[str, Any]:
 
 def looks_like_json(path: str) -> bool:
     """Whether a file starts like JSON, which LIBSVM text never does."""
+    if path == "-":
+        return False
     with suppress(OSError):  # reported by the reader of data files
-        if path != "-" and stat.S_ISREG(Path(path).stat().st_mode):
+        if stat.S_ISREG(Path(path).stat().st_mode):
             with Path(path).open("rb") as stream:
-                start = stream.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()
-                return start.startswith((b"{", b"["))
+                start = stream.read(1024)
+            text = start.removeprefix(codecs.BOM_UTF8).lstrip()
+            return text.startswith((b"{", b"["))
     return False
 
 
@@ -252,8 +256,10 @@ def parse_results(content: bytes) -> Contents | None:
             versions[item["number"]] = item.get("version")
             found.headers.append(item)
             undated.add_header(item)
-    ours = found.headers or found.trials or OPENING.startswith(content[: len(OPENING)])
-    return found if ours else None
+    is_start = OPENING.startswith(content[: len(OPENING)])
+    if found.headers or found.trials or is_start:
+        return found
+    return None
 
 
 class _Undated:
@@ -326,9 +332,11 @@ def merge_results(files: Mapping[str, Contents]) -> Contents:
     for path, contents in files.items():
         numbers = {header["number"]: merged.add_header(header) for header in contents.headers}
         for trial in contents.trials.values():
-            if _differ(merged.trials.get(trial.id, trial), trial):
-                who = f"{trial.id} ({trial.learner})"
-                problem = f"trial {who} has a different result in another file"
+            known = merged.trials.get(trial.id)
+            if known is not None and _differ(known, trial):
+                problem = (
+                    f"trial {trial.id} ({trial.learner}) has a different result in another file"
+                )
                 hint = "`ahpatron report` of each shows the versions; merge those alike only"
                 raise bad_data(problem, path, hint=hint)
             merged.add(replace(trial, header=numbers.get(trial.header, 0)))
@@ -430,6 +438,7 @@ class ResultsFile:
         return self._fault(problem, ExitCode.IO_ERROR, hint)
 
     def _fault(self, problem: str, code: ExitCode, hint: str | None = None) -> UserError:
+        """An error that names this file."""
         return UserError(problem, code=code, place=Place(self.path), hint=hint)
 
 

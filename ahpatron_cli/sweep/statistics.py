@@ -188,11 +188,12 @@ def _groups(ranks: Mapping[str, float], critical: float) -> list[list[str]]:
     """Maximal groups of learners whose mean ranks differ by less than `critical`."""
     learners = sorted(ranks, key=ranks.__getitem__)
     groups: list[list[str]] = []
+    last = None  # the last learner of the last group
     for start, first in enumerate(learners):
         group = [one for one in learners[start:] if ranks[one] - ranks[first] < critical]
-        within_last = bool(groups) and group[-1] == groups[-1][-1]
-        if len(group) > 1 and not within_last:
+        if len(group) > 1 and group[-1] != last:
             groups.append(group)
+            last = group[-1]
     return groups
 
 

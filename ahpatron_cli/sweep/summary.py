@@ -70,19 +70,22 @@ class TrialData(DataRecord, frozen=True):
     def options(self) -> list[tuple[str, str]]:
         """The options that make another data set of a file, as pairs of name and value."""
         costs = [("cost", f"{label}={cost}") for label, cost in self.costs]
-        return [*self.table, *self._given(DECIDING), *costs]
+        chosen = list(self._given(DECIDING))
+        return [*self.table, *chosen, *costs]
 
     @property
     def all_options(self) -> list[tuple[str, str]]:
         """All command-line options that prepare the data, as pairs of name and value."""
-        return [*self.options, *self._given(set(PREPARED) - set(DECIDING))]
+        others = set(PREPARED) - set(DECIDING)
+        return [*self.options, *self._given(others)]
 
     def _given(self, names: Collection[str]) -> Iterator[tuple[str, str]]:
         """Those of the named fields that differ from their defaults."""
         for one in structs.fields(TrialData):
             value = getattr(self, one.name)
             if one.name in names and value != one.default:
-                yield one.name.replace("_", "-"), str(value)
+                option = one.name.replace("_", "-")
+                yield option, str(value)
 
 
 DECIDING = ("limit", "scale", "positive")
@@ -273,22 +276,26 @@ class Setting:
     @property
     def exact_mean(self) -> Fraction:
         """The exact mean of the metric."""
-        return sum(self.values.values(), Fraction()) / len(self.values)
+        total = sum(self.values.values(), Fraction())
+        return total / len(self.values)
 
     @cached_property
     def mean(self) -> float:
         """The mean of the metric, rounded once: equal totals have equal means."""
-        return mean_sd(list(self.values.values()))[0]
+        mean, _ = mean_sd(list(self.values.values()))
+        return mean
 
     @cached_property
     def sd(self) -> float | None:
         """Sample standard deviation of the metric; None for a single permutation."""
-        return mean_sd(list(self.values.values()))[1]
+        _, sd = mean_sd(list(self.values.values()))
+        return sd
 
     @cached_property
     def summary(self) -> SummaryRecord:
         """Summary of the runs that count."""
-        return summarise([self.finished[order] for order in sorted(self.orders)])
+        runs = [self.finished[order] for order in sorted(self.orders)]
+        return summarise(runs)
 
     @property
     def cost(self) -> float:
@@ -308,7 +315,8 @@ class Setting:
     @property
     def label(self) -> str:
         """Text of the varied parameters, such as `epsilon=0.5, budget=400`."""
-        return ", ".join(f"{name}={text}" for name, text in self.texts.items())
+        parts = [f"{name}={text}" for name, text in self.texts.items()]
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -353,7 +361,8 @@ class DatasetSummary:
     @property
     def dropped(self) -> int:
         """Number of settings that were run on prefixes only."""
-        return sum(map(len, self.tried.values())) - len(self.settings)
+        tried = sum(len(settings) for settings in self.tried.values())
+        return tried - len(self.settings)
 
     def verdict(self, setting: Setting) -> str | None:
         """Verdict on the difference to the best as text; None if there are too few permutations."""
@@ -599,8 +608,14 @@ def _in_order(settings: Iterable[Setting]) -> list[Setting]:
 
 def _with_missing(settings: Sequence[Setting], others: Sequence[Setting]) -> list[Setting]:
     """The settings, each with the number of permutations that only some of the others have."""
-    every = {order for setting in others for order in setting.finished}
-    return [replace(one, missing=len(every - set(one.finished))) for one in settings]
+    every: set[Order] = set()
+    for setting in others:
+        every.update(setting.finished)
+    found = []
+    for setting in settings:
+        missing = every - set(setting.finished)
+        found.append(replace(setting, missing=len(missing)))
+    return found
 
 
 def _ranked(leaders: Sequence[Setting], *, sampled: bool) -> list[Setting]:
@@ -713,8 +728,12 @@ def _distinguishing(settings: Sequence[Params]) -> list[str]:
 
     Later parameters may be derived from earlier ones, so these are left out first.
     """
-    names = list(dict.fromkeys(name for params in settings for name in params))
-    names = [name for name in names if len({params.get(name) for params in settings}) > 1]
+    every = dict.fromkeys(name for params in settings for name in params)
+    names = []
+    for name in every:
+        values = {params.get(name) for params in settings}
+        if len(values) > 1:
+            names.append(name)
     for name in reversed(names):
         others = [other for other in names if other != name]
         distinct = {tuple(map(params.get, others)) for params in settings}
@@ -758,10 +777,11 @@ def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
     if len(set(names)) < len(names):  # same name, but other content or order
         names = [_with_content(name, data) for name, data in zip(names, files, strict=True)]
     stems = [_SUFFIXES.sub("", base) for base in bases]
-    return [
-        (name, stem if stems.count(stem) == 1 else name)
-        for name, stem in zip(names, stems, strict=True)
-    ]
+    found = []
+    for name, stem in zip(names, stems, strict=True):
+        is_unique = stems.count(stem) == 1
+        found.append((name, stem if is_unique else name))
+    return found
 
 
 def _with_options(base: str, data: TrialData) -> str:
@@ -775,4 +795,6 @@ def _with_options(base: str, data: TrialData) -> str:
 def _with_content(name: str, data: TrialData) -> str:
     """Name of a data set with its hash, and whether it was shuffled."""
     digits = (data.sha256 or "")[:6]
-    return f"{name} ({digits}, shuffled)" if data.shuffled else f"{name} ({digits})"
+    if data.shuffled:
+        return f"{name} ({digits}, shuffled)"
+    return f"{name} ({digits})"

@@ -263,7 +263,8 @@ class Search:
         left = list(settings)
         stages = list(rungs(len(settings), rounds)) if self.halving else []
         for prefix, kept in stages:
-            stage = [[one.on_prefix(prefix) for one in _below(some, tune)] for some in left]
+            chosen = [_below(some, tune) for some in left]
+            stage = [[trial.on_prefix(prefix) for trial in some] for some in chosen]
             yield from chain(*stage)
             order = self._ranked(stage, known)
             if order is None:
@@ -286,13 +287,13 @@ class Search:
         finished: dict[int, list[Outcome]] = {}
         failed: list[int] = []
         for number, some in enumerate(stage):
-            outcomes = [known[trial.id] for trial in some]
-            done = [outcome for outcome in outcomes if outcome.run]
+            done = [known[trial.id] for trial in some if known[trial.id].run]
             if done:
                 finished[number] = done
             else:
                 failed.append(number)
-        compared = settings_of(list(chain(*finished.values())), self.criterion.metric)
+        outcomes = list(chain(*finished.values()))
+        compared = settings_of(outcomes, self.criterion.metric)
         rank_of = {setting.key: setting.rank for setting in compared}
 
         def rank(number: int) -> tuple[Any, ...]:

@@ -71,7 +71,8 @@ def compare(
 
     `sampled=False`, for passes in file order, computes no p-value.
     """
-    gaps = [Fraction(values[order]) - Fraction(best[order]) for order in values if order in best]
+    common = [order for order in values if order in best]
+    gaps = [Fraction(values[order]) - Fraction(best[order]) for order in common]
     if not gaps:
         return None
     count = len(gaps)
@@ -84,7 +85,8 @@ def compare(
     from scipy.special import stdtr  # Student's t without importing scipy.stats
 
     se = stdev(map(float, gaps)) / math.sqrt(count)
-    p_value = 2 * float(stdtr(count - 1, -abs(mean) / se))
+    one_sided = float(stdtr(count - 1, -abs(mean) / se))
+    p_value = 2 * one_sided
     return Difference(mean, se=se, orders=count, p_value=p_value)
 
 
@@ -164,8 +166,9 @@ def over_datasets(
     p_value = 1.0
     if any(len(set(row)) > 1 for row in table):
         statistic, p_value = map(float, friedmanchisquare(*by_learner))
-    quantile = float(studentized_range.ppf(1 - SIGNIFICANCE, count, math.inf)) / math.sqrt(2)
-    critical = quantile * math.sqrt(count * (count + 1) / (6 * datasets))
+    quantile = float(studentized_range.ppf(1 - SIGNIFICANCE, count, math.inf))
+    variance = count * (count + 1) / (6 * datasets)  # of a difference of mean ranks
+    critical = quantile / math.sqrt(2) * math.sqrt(variance)
     return OverDatasets(
         mean_ranks,
         datasets,

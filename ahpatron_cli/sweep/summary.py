@@ -479,7 +479,9 @@ def edition_names(trials: Iterable[Outcome]) -> dict[tuple[str, Edition], str]:
                 parts.append(edition.short_source)
             if len(programs) > 1:
                 parts.append(edition.program)
-            names[learner, edition] = f"{learner} ({', '.join(parts)})" if parts else learner
+            names[learner, edition] = learner
+            if parts:
+                names[learner, edition] += f" ({', '.join(parts)})"
     return names
 
 
@@ -508,10 +510,11 @@ def _summarise_data(
     """Summarise the trials on one data set; `learners` are the names of editions."""
     tune = criterion.tune_orders
     by_edition = grouped(trials, lambda trial: (trial.learner, trial.edition))
-    shown = [learners[group[0].learner, group[0].edition] for group in by_edition]
-    by_learner = list(zip(shown, by_edition, strict=True))
+    by_learner = []
     tried = {}
-    for learner, group in by_learner:
+    for group in by_edition:
+        learner = learners[group[0].learner, group[0].edition]
+        by_learner.append((learner, group))
         tried[learner] = [some[0].params for some in grouped(group, setting_key)]
     settings_on = partial(_settings_on, by_learner=by_learner, tried=tried, metric=criterion.metric)
     groups = settings_on(lambda trial: not tune or trial.repeat < tune)
@@ -788,7 +791,8 @@ def _with_options(base: str, data: TrialData) -> str:
     """Name of a data set: its file, and the options that prepare it."""
     parts = [base]
     for option, text in data.options:
-        parts.append(f"{option} {text}" if "=" in text else f"{option}={text}")
+        sign = " " if "=" in text else "="
+        parts.append(f"{option}{sign}{text}")
     return ", ".join(parts)
 
 

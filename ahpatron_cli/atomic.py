@@ -71,7 +71,8 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> N
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
     """Write a file atomically: on failure, the previous content is kept."""
-    with open_atomically(path, "w" if isinstance(content, str) else "wb") as output:
+    mode = "w" if isinstance(content, str) else "wb"
+    with open_atomically(path, mode) as output:
         output.write(content)
 
 
@@ -83,14 +84,14 @@ def open_atomically(path: str | Path, mode: str = "w", *, trial: bool = False) -
     """
     target = Path(path)
     if is_device(target):
-        with _opened(target, target, os.O_APPEND | os.O_NOCTTY, mode) as output:
+        with _opened(target, target, flags=os.O_APPEND | os.O_NOCTTY, mode=mode) as output:
             yield output
         return
     real = target.resolve()  # follow a symbolic link, and replace its target
     _remove_leftovers(real.parent)
     temporary = real.parent / _temporary_name()
     try:  # a signal may arrive at any time and must not leave a temporary file
-        with _opened(temporary, target, os.O_CREAT | os.O_EXCL, mode) as output:
+        with _opened(temporary, target, flags=os.O_CREAT | os.O_EXCL, mode=mode) as output:
             with _faults_of(target):
                 if real.exists():
                     os.close(os.open(real, os.O_WRONLY))  # fails for folders and protected files
@@ -167,14 +168,15 @@ def _remove(path: Path) -> None:
 @contextmanager
 def open_at(path: str | Path, size: int) -> Iterator[Output]:
     """Context manager: append to a text file after its first `size` bytes, not atomically."""
-    with _opened(Path(path), Path(path), os.O_CREAT | os.O_APPEND, "a") as output:
-        with _faults_of(Path(path)):
+    target = Path(path)
+    with _opened(target, target, flags=os.O_CREAT | os.O_APPEND, mode="a") as output:
+        with _faults_of(target):
             os.ftruncate(output.fileno(), size)
         yield output
 
 
 @contextmanager
-def _opened(path: Path, target: Path, flags: int, mode: str) -> Iterator[Output]:
+def _opened(path: Path, target: Path, *, flags: int, mode: str) -> Iterator[Output]:
     """Context manager: an open file; its own faults, and no others, name `target`."""
     with _faults_of(target):
         descriptor = os.open(path, os.O_WRONLY | flags, 0o666)
@@ -229,8 +231,9 @@ def is_device(path: Path) -> bool:
     mode = _mode(path)
     if mode is None:
         return False
-    named = str(path).startswith(("/dev/std", "/dev/fd/", "/proc/self/fd/"))
-    return named if stat.S_ISREG(mode) else not stat.S_ISDIR(mode)
+    if stat.S_ISREG(mode):
+        return str(path).startswith(("/dev/std", "/dev/fd/", "/proc/self/fd/"))
+    return not stat.S_ISDIR(mode)
 
 
 def exists(path: str | Path) -> bool:

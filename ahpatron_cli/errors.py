@@ -90,7 +90,9 @@ def one_of(what: str, name: str, legal: Iterable[str]) -> str:
     words = list(legal)
     if name in words:
         return name
-    hint = suggestion(name, words) or f"one of {', '.join(map(_quoted, words))}"
+    hint = suggestion(name, words)
+    if hint is None:
+        hint = f"one of {', '.join(map(_quoted, words))}"
     raise usage(f"unknown {what} {name!r}", hint)
 
 
@@ -99,8 +101,11 @@ def suggestion(name: str, legal: Iterable[str]) -> str | None:
     words = {word.lower().lstrip("-"): word for word in legal}  # compare without dashes
     bare = name.lower().lstrip("-")
     close = difflib.get_close_matches(OTHER_NAMES.get(bare, bare), words, n=1, cutoff=0.65)
-    close += [word for word in words if len(bare) > 2 and word.startswith(bare)]
-    return f"did you mean {_quoted(words[close[0]])}?" if close else None
+    if len(bare) > 2:
+        close += [word for word in words if word.startswith(bare)]
+    if not close:
+        return None
+    return f"did you mean {_quoted(words[close[0]])}?"
 
 
 OTHER_NAMES = {"rbf": "gaussian", "poly": "polynomial", "md": "markdown", "tex": "latex"}
@@ -109,7 +114,9 @@ OTHER_NAMES = {"rbf": "gaussian", "poly": "polynomial", "md": "markdown", "tex":
 def _quoted(word: str) -> str:
     """A word quoted for the shell, also if it contains a comma, the list separator."""
     quoted = shlex.quote(word)
-    return f"'{word}'" if quoted == word and "," in word else quoted
+    if quoted == word and "," in word:
+        return f"'{word}'"
+    return quoted
 
 
 _FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
@@ -121,13 +128,17 @@ def learner_fault(error: BaseException, files: Iterable[str]) -> UserError | Non
     The traceback is read as text, because it may have come from another process.
     """
     text = "".join(traceback.format_exception(error))
-    places = [(file, line) for file, line in _FRAME.findall(text) if file in set(files)]
+    own = set(files)
+    places = [(file, line) for file, line in _FRAME.findall(text) if file in own]
     if not places:
         return None
+    outermost, _ = places[0]
     file, line = places[-1]
+    start = text.index(f'  File "{outermost}"')
+    last_line = text.strip().splitlines()[-1]
     return UserError(
-        f"the learner raised {text.strip().splitlines()[-1]}",
+        f"the learner raised {last_line}",
         code=ExitCode.BUG,
         place=Place(file, int(line)),
-        details=text[text.index(f'  File "{places[0][0]}"') :],
+        details=text[start:],
     )

@@ -24,7 +24,8 @@ class Ranking:
 
     def __init__(self, most_scores: int = MOST_SCORES) -> None:
         self._most = most_scores
-        self._scores, self._labels = array("d"), array("h")
+        self._scores = array("d")
+        self._labels = array("h")
 
     def add(self, scores: Floats, labels: Floats) -> None:
         """Add rounds with these scores, shape (n,), or (n, k) with k > 2 classes."""
@@ -42,15 +43,25 @@ class Ranking:
             return None
         labels = np.array(self._labels)
         scores = np.array(self._scores).reshape(len(labels), -1)
-        columns = {1: scores[:, 0]} if scores.shape[1] == 1 else dict(enumerate(scores.T))
-        areas = []
-        for number, column in columns.items():
-            negatives, positives = np.sort(column[labels != number]), column[labels == number]
-            if pairs := 2 * len(positives) * len(negatives):
-                below = np.searchsorted(negatives, positives, "left")
-                not_above = np.searchsorted(negatives, positives, "right")
-                areas.append(int(below.sum() + not_above.sum()) / pairs)
-        return sum(areas) / len(areas) if areas else None
+        if scores.shape[1] == 1:
+            return _area(scores[:, 0], labels == 1)
+        areas = [_area(column, labels == number) for number, column in enumerate(scores.T)]
+        defined = [area for area in areas if area is not None]
+        if not defined:
+            return None
+        return sum(defined) / len(defined)
+
+
+def _area(scores: Floats, positive: NDArray[np.bool_]) -> float | None:
+    """AUC of scores; None unless there are positive and negative examples."""
+    positives = scores[positive]
+    negatives = np.sort(scores[~positive])
+    pairs = len(positives) * len(negatives)
+    if not pairs:
+        return None
+    below = np.searchsorted(negatives, positives, "left")
+    not_above = np.searchsorted(negatives, positives, "right")
+    return int(below.sum() + not_above.sum()) / (2 * pairs)
 
 
 class RecentMistakes:
@@ -63,21 +74,24 @@ class RecentMistakes:
 
     def __init__(self, rounds: int, window: int) -> None:
         """`rounds` is the number of earlier rounds, which are ignored; `window` is N."""
-        self._rounds, self._window = rounds, window
+        self._rounds = rounds
+        self._window = window
         self._before = np.zeros(1)
         """Cumulative mistakes up to each of the last N rounds."""
-        self._wrong, self._seen, self._page = 1, 2, 0.0
+        self._reset_test()
         self.drifts: list[int] = []
         """Rounds (from 1) in which a rise of the mistake rate was detected."""
         self.rate = 0.0
 
     def extend(self, mistaken: NDArray[np.bool_]) -> Floats:
         """Add rounds; returns the recent mistake rate after each of them."""
-        totals = np.append(self._before, self._before[-1] + np.cumsum(mistaken))
+        new_totals = self._before[-1] + np.cumsum(mistaken)
+        totals = np.append(self._before, new_totals)
         last = np.arange(len(self._before), len(totals))
         first = np.maximum(last - self._window, 0)
+        mistakes = totals[last] - totals[first]
+        rates = np.asarray(mistakes / (last - first))
         self._before = totals[-self._window - 1 :]
-        rates = np.asarray((totals[last] - totals[first]) / (last - first))
         self._watch(mistaken)
         self._rounds += len(mistaken)
         self.rate = float(rates[-1])
@@ -85,21 +99,28 @@ class RecentMistakes:
 
     def facts(self) -> dict[str, Any]:
         """Fields of a record: the recent mistake rate and the rises."""
-        window = Window(len(self._before) - 1, self.rate)
-        return {"window": window, "drifts": tuple(self.drifts)}
+        rounds = len(self._before) - 1
+        return {"window": Window(rounds, self.rate), "drifts": tuple(self.drifts)}
+
+    def _reset_test(self) -> None:
+        """Start Page's test anew, with one mistake in two rounds as the first rate."""
+        self._wrong = 1
+        self._seen = 2
+        self._page = 0.0
 
     def _watch(self, mistaken: NDArray[np.bool_]) -> None:
         """Update Page's test and `drifts` with these rounds."""
         past = -1
         for now in np.flatnonzero(mistaken).tolist():
             right = now - past - 1
-            self._page = page_statistic(self._page, right, self._wrong / (self._seen + right))
+            rate = self._wrong / (self._seen + right)
+            self._page = page_statistic(self._page, right, rate)
             self._wrong += 1
             self._seen += right + 1
             past = now
             if self._page > DRIFT_ALARM:
                 self.drifts.append(self._rounds + now + 1)
-                self._wrong, self._seen, self._page = 1, 2, 0.0
+                self._reset_test()
         left = len(mistaken) - past - 1
         self._seen += left
         self._page = page_statistic(self._page, left, None)
@@ -119,29 +140,58 @@ def metrics_of(
     totals = [sum(row) for row in confusion]
     found = [sum(column) for column in zip(*confusion, strict=True)]
     right = [row[number] for number, row in enumerate(confusion)]
-    rounds, classes = sum(totals), len(totals)
-    by_chance = sum(a * b for a, b in zip(totals, found, strict=True))  # times rounds²
-    each = [
-        (_ratio(ok, said), _ratio(ok, total), _ratio(2 * ok, said + total))
-        for ok, said, total in zip(right, found, totals, strict=True)
-        if said or total or classes == 2
-    ]
-    precision, recall, f1 = each[-1] if each else (None, None, None)
-    if classes > 2 and each:
-        precision, recall, f1 = (
-            sum(value or 0.0 for value in column) / len(each) for column in zip(*each, strict=True)
-        )
-    missed = [_ratio(total - ok, total) for ok, total in zip(right, totals, strict=True)]
-    known = [rate for rate in missed if rate is not None]
+    rounds = sum(totals)
+    expected = [total * said for total, said in zip(totals, found, strict=True)]
+    by_chance = sum(expected)  # times rounds²
+    precision, recall, f1 = _precision_recall_f1(right, found, totals)
     return Metrics(
         precision=precision,
         recall=recall,
         f1=f1,
-        balanced_error=sum(known) / classes if len(known) == classes else None,
+        balanced_error=_balanced_error(right, totals),
         kappa=_ratio(sum(right) * rounds - by_chance, rounds**2 - by_chance),
         auc=ranking.auc() if ranking else None,
         log_loss=log_loss,
     )
+
+
+def _precision_recall_f1(
+    right: Sequence[int], found: Sequence[int], totals: Sequence[int]
+) -> tuple[float | None, float | None, float | None]:
+    """Precision, recall and F1: of the second of two classes, or means over more classes.
+
+    For each class, `right` has its rounds that were predicted correctly, `found` the rounds in
+    which it was predicted, and `totals` its rounds.
+    """
+    classes = len(totals)
+    precisions: list[float | None] = []
+    recalls: list[float | None] = []
+    scores: list[float | None] = []
+    for ok, said, total in zip(right, found, totals, strict=True):
+        if said or total or classes == 2:
+            precisions.append(_ratio(ok, said))
+            recalls.append(_ratio(ok, total))
+            scores.append(_ratio(2 * ok, said + total))
+    if not scores:
+        return None, None, None
+    if classes <= 2:
+        return precisions[-1], recalls[-1], scores[-1]
+    return _mean(precisions), _mean(recalls), _mean(scores)
+
+
+def _balanced_error(right: Sequence[int], totals: Sequence[int]) -> float | None:
+    """Mean of the mistake rates of the classes; None if one of them does not occur."""
+    rates = []
+    for ok, total in zip(right, totals, strict=True):
+        if total == 0:
+            return None
+        rates.append((total - ok) / total)
+    return sum(rates) / len(rates)
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    """Mean of values, where an undefined one counts as 0."""
+    return sum(value or 0.0 for value in values) / len(values)
 
 
 def _ratio(part: int, whole: int) -> float | None:

@@ -61,7 +61,7 @@ def run_all(
                     raise UserError(problem, code=ExitCode.IO_ERROR) from None
                 number, attempt = queue.popleft()
                 running[process.submit(tasks[number])] = process, number, attempt
-            done, _ = wait(running, HEARTBEAT, FIRST_COMPLETED)
+            done, _ = wait(running, timeout=HEARTBEAT, return_when=FIRST_COMPLETED)
             for future in done:
                 process, number, attempt = running.pop(future)
                 try:
@@ -76,7 +76,8 @@ def run_all(
             if not done:
                 yield 0, None
     finally:
-        for process in (*idle, *(process for process, _, _ in running.values())):
+        busy = [process for process, _, _ in running.values()]
+        for process in idle + busy:
             process.end()
 
 
@@ -85,7 +86,9 @@ class _Process(Generic[T, R]):
 
     def __init__(self, function: Callable[[T], R]) -> None:
         self._function = function
-        self._executor = ProcessPoolExecutor(1, _SPAWN, _end_with_parent)
+        self._executor = ProcessPoolExecutor(
+            max_workers=1, mp_context=_SPAWN, initializer=_end_with_parent
+        )
         resource_tracker.ensure_running()  # start it now: it unblocks signals
         before = multiprocessing.active_children()
         # The process inherits blocked signals: only the parent handles Ctrl-C and ends it.

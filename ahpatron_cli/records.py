@@ -143,15 +143,25 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     @property
     def confusion(self) -> tuple[tuple[int, ...], ...] | None:
         """Confusion matrix of any number of classes, -1 before +1; None if it was not stored."""
+        if self.by_class:
+            return self.by_class
         cells = tuple(getattr(self, name) for name in CELLS)
-        return self.by_class or (None if None in cells else (cells[:2], cells[2:]))
+        if None in cells:
+            return None
+        return cells[:2], cells[2:]
 
 
 CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives")
 """Fields of the confusion matrix of two classes, row by row."""
 OPTIONAL = (
-    *("metric_changes", "effective_features", "metrics"),
-    *("classes", "confusion", "window", "costs", "drifts"),
+    "metric_changes",
+    "effective_features",
+    "metrics",
+    "classes",
+    "confusion",
+    "window",
+    "costs",
+    "drifts",
 )
 """Fields of a run that are omitted from JSON if they are null."""
 
@@ -240,11 +250,13 @@ def mean_sd(values: Sequence[Fraction]) -> tuple[float, float | None]:
 def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
     """Summarise the repeats of one learner."""
     sizes = [run.support_size for run in runs if run.support_size is not None]
+    mean, sd = mean_sd([run.exact_rate for run in runs])
     return SummaryRecord(
-        runs[0].learner,
-        runs[0].params,
-        len(runs),
-        *mean_sd([run.exact_rate for run in runs]),
+        learner=runs[0].learner,
+        params=runs[0].params,
+        repeats=len(runs),
+        mistake_rate_mean=mean,
+        mistake_rate_sd=sd,
         margin_updates_mean=fmean(run.margin_updates for run in runs),
         support_size_mean=fmean(sizes) if sizes else None,
         seconds_mean=fmean(run.seconds for run in runs),
@@ -291,12 +303,17 @@ def with_params(record: Struct) -> Json:
     from ahpatron_cli.core import REGISTRY
 
     fields: Json = to_builtins(record)
-    own = fields["learner"] in REGISTRY and REGISTRY[fields["learner"]].own_kernel
-    params = ({"kernel": None, "sigma": None} if own else {}) | plain_params(fields["params"])
-    return fields | {"params": params}
+    learner = fields["learner"]
+    params: Json = {}
+    if learner in REGISTRY and REGISTRY[learner].own_kernel:
+        params = {"kernel": None, "sigma": None}
+    return fields | {"params": params | plain_params(fields["params"])}
 
 
 def plain_params(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
     """Parameters that JSON can hold: an infinite one becomes the text "inf"."""
-    infinite = (math.inf, -math.inf)
-    return {name: str(value) if value in infinite else value for name, value in params.items()}
+    plain = dict(params)
+    for name, value in params.items():
+        if value in (math.inf, -math.inf):
+            plain[name] = str(value)
+    return plain

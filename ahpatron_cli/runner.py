@@ -25,7 +25,7 @@ from ahpatron_cli.data.dataset import Dataset, Preparation, mapped
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.pool import Died, run_all
-from ahpatron_cli.records import CELLS, ParamValue, RunRecord, ThisFile
+from ahpatron_cli.records import CELLS, Metrics, ParamValue, RunRecord, ThisFile
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
@@ -79,8 +79,9 @@ class LearnerSpec:
 
 def params_of(learner: Learner, kernel: Kernel) -> dict[str, ParamValue]:
     """All parameters by name, those of the kernel first (none if it is the learner's own)."""
-    chosen = {} if learner.own_kernel else {"kernel": kernel.name, **kernel.params()}
-    return chosen | learner.params()
+    if learner.own_kernel:
+        return learner.params()
+    return {"kernel": kernel.name, **kernel.params(), **learner.params()}
 
 
 def check(setup: LearnerSpec) -> None:
@@ -108,12 +109,12 @@ def with_sigma(
         raise bad_data(problem, dataset.name, hint="give a number: --sigma S")
     first = f"{min(len(labels), MOST_TRIED_ROWS):,} rows"
     note(f"σ = {sigma:g}, the best of several widths on the first {first} (--sigma auto)")
-    return [
-        replace(spec, kernel_params={**spec.kernel_params, "sigma": sigma})
-        if spec.auto_sigma
-        else spec
-        for spec in specs
-    ]
+    chosen = []
+    for spec in specs:
+        if spec.auto_sigma:
+            spec = replace(spec, kernel_params={**spec.kernel_params, "sigma": sigma})
+        chosen.append(spec)
+    return chosen
 
 
 def generator_seed(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
@@ -152,9 +153,12 @@ class RunOptions:
 
     def order(self, repeat: int, rounds: int) -> Integers | None:
         """Permutation of this repeat; depends on seed and repeat only. None for file order."""
-        if not self.shuffle:
-            return None if self.prefix is None else np.arange(rounds)[: self.prefix]
-        return np.random.default_rng([self.seed, repeat]).permutation(rounds)[: self.prefix]
+        if self.shuffle:
+            generator = np.random.default_rng([self.seed, repeat])
+            return generator.permutation(rounds)[: self.prefix]
+        if self.prefix is None:
+            return None
+        return np.arange(rounds)[: self.prefix]
 
 
 @dataclass(frozen=True)
@@ -195,16 +199,13 @@ class Run:
         of earlier rounds are not saved.
         """
         assert not setup.auto_sigma, "σ is chosen before the first round"
-        self.setup, self.options, self.repeat, self.costs = setup, options, repeat, costs
-        self.path, self._classes = path, classes
-        self.player = Player(
-            *setup.build(),
-            classes=len(classes or (-1, 1)),
-            seed=generator_seed(options.seed, repeat, setup.learner),
-            horizon=horizon,
-        )
-        if costs is not None and not self.player.learner.takes_costs:
-            raise ParameterError(f"{setup.learner} cannot weigh examples", "costs")
+        self.setup = setup
+        self.path = path
+        self.options = options
+        self.repeat = repeat
+        self.costs = costs
+        self._classes = classes
+        self.player = self._new_player(horizon)
         if state is not None:
             self.player.load_state_dict(state)
         self._resumed = state is not None and not same_file
@@ -214,6 +215,19 @@ class Run:
         """Rounds of the last batch in which a rise of the mistake rate was detected."""
         self._curve = _Curve(self.rounds, self.mistakes) if options.curve else None
         self._ranking = Ranking() if options.metrics and not self.rounds else None
+
+    def _new_player(self, horizon: int | None) -> Player:
+        """Learner, kernel and counts before the first round."""
+        setup = self.setup
+        player = Player(
+            *setup.build(),
+            classes=len(self._classes or (-1, 1)),
+            seed=generator_seed(self.options.seed, self.repeat, setup.learner),
+            horizon=horizon,
+        )
+        if self.costs is not None and not player.learner.takes_costs:
+            raise ParameterError(f"{setup.learner} cannot weigh examples", "costs")
+        return player
 
     @property
     def mistakes(self) -> int:
@@ -231,14 +245,22 @@ class Run:
         Returns f(x) of each row before its update, with a column per class if there are more than
         two.
         """
-        parts = [
-            self._learn(part) if labelled else self.score(part) for labelled, part in batch.runs()
-        ]
+        parts = []
+        for has_labels, part in batch.runs():
+            parts.append(self._learn(part) if has_labels else self.score(part))
         scores = parts[0] if len(parts) == 1 else np.concatenate(parts)
         labelled = ~np.isnan(batch.labels)
-        labels, known = batch.labels[labelled], scores[labelled]
-        wrong = predicted(known) != labels if known.ndim > 1 else mistaken(labels, known * labels)
-        rates, self.drifts = None, []
+        self._measure(scores[labelled], batch.labels[labelled])
+        return scores
+
+    def _measure(self, scores: Floats, labels: Floats) -> None:
+        """Update recent mistake rate, curve and ranking with rounds that were played."""
+        if scores.ndim > 1:
+            wrong = predicted(scores) != labels
+        else:
+            wrong = mistaken(labels, scores * labels)
+        rates = None
+        self.drifts = []
         if self.recent and len(labels):
             before = len(self.recent.drifts)
             rates = self.recent.extend(wrong)
@@ -246,12 +268,13 @@ class Run:
         if self._curve and len(labels):
             self._curve.extend(wrong, rates)
         if self._ranking is not None:
-            self._ranking.add(known, labels)
-        return scores
+            self._ranking.add(scores, labels)
 
     def _learn(self, batch: Batch) -> Floats:
         """Learn from rows with labels; return f(x) of each before its update."""
-        first, labels, weights = self.rounds + 1, batch.labels, None
+        first = self.rounds + 1
+        labels = batch.labels
+        weights = None
         if self.costs is not None:
             numbers = labels if self._classes else labels > 0
             weights = np.array(self.costs)[numbers.astype(int)]
@@ -272,32 +295,30 @@ class Run:
             raise self._not_computed("f(x)", batch, error) from None
 
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
+        """The error of a row for which `what` cannot be computed."""
         problem = f"{what} cannot be computed: {error}"
         hint = OWN_KERNEL_HINT if self.player.learner.own_kernel else NUMERICAL_HINT
-        return bad_data(problem, self.path, int(batch.lines[error.row]), hint)
+        line = int(batch.lines[error.row])
+        return bad_data(problem, self.path, line=line, hint=hint)
 
     def result(self) -> RunResult:
         """Record, curve and warnings of the pass so far."""
-        player, tally, before = self.player, self.player.tally, self._before
+        player = self.player
+        tally = player.tally
         statistics: dict[str, Any] = player.statistics()
-        own: dict[str, Any] = {  # third-party learners may report other number types
-            name: int(statistics[name])
-            for name in ("halvings", "restarts", "metric_changes")
-            if statistics.get(name) is not None
-        }
-        this_file = None
-        if self._resumed:
-            rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
-            this_file = ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
-        confusion, metrics = tally.confusion.tolist(), None
-        if self.options.metrics:
-            log_loss = player.calibration.log_loss(tally.rounds)
-            metrics = metrics_of(confusion, self._ranking, log_loss)
-        if self._classes:
-            own |= {"classes": self._classes, "by_class": tuple(map(tuple, confusion))}
-        else:
-            own |= zip(CELLS, chain(*confusion), strict=True)
-        record = RunRecord(
+        return RunResult(
+            record=self._record(statistics),
+            curve=self._curve.points() if self._curve else np.empty((3, 0)),
+            seconds=tally.seconds - self._before.seconds,
+            warnings=tuple(f"{self.setup.learner}: {warning}" for warning in player.warnings()),
+            counts={**tally.counts(), **statistics},
+        )
+
+    def _record(self, statistics: Mapping[str, Any]) -> RunRecord:
+        """The record of the pass so far, with these statistics of the learner."""
+        player = self.player
+        tally = player.tally
+        return RunRecord(
             learner=self.setup.learner,
             params=params_of(player.learner, player.kernel),
             seed=self.options.seed,
@@ -309,24 +330,51 @@ class Run:
             updates=tally.updates,
             near_ties=tally.near_ties,
             baseline_mistakes=tally.baseline_mistakes,
-            **own,
+            **_changes(statistics),
+            **self._confusion(),
             zeta=statistics.get("zeta"),
             support_size=player.size,
             norm=player.norm,
             seconds=tally.seconds,
-            this_file=this_file,
+            this_file=self._this_file(),
             effective_features=statistics.get("effective_features"),
-            metrics=metrics,
+            metrics=self._metrics(),
             costs=self.costs,
             **(self.recent.facts() if self.recent else {}),
         )
-        return RunResult(
-            record,
-            self._curve.points() if self._curve else np.empty((3, 0)),
-            tally.seconds - before.seconds,
-            tuple(f"{self.setup.learner}: {warning}" for warning in player.warnings()),
-            {**tally.counts(), **statistics},
-        )
+
+    def _confusion(self) -> dict[str, Any]:
+        """Fields of the record with the confusion matrix."""
+        confusion = self.player.tally.confusion.tolist()
+        if self._classes:
+            return {"classes": self._classes, "by_class": tuple(map(tuple, confusion))}
+        return dict(zip(CELLS, chain(*confusion), strict=True))
+
+    def _this_file(self) -> ThisFile | None:
+        """Counts on this file only; None unless an earlier file came before it."""
+        if not self._resumed:
+            return None
+        tally = self.player.tally
+        rounds = tally.rounds - self._before.rounds
+        mistakes = tally.mistakes - self._before.mistakes
+        return ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
+
+    def _metrics(self) -> Metrics | None:
+        """All metrics; None without `--metrics`."""
+        if not self.options.metrics:
+            return None
+        tally = self.player.tally
+        log_loss = self.player.calibration.log_loss(tally.rounds)
+        return metrics_of(tally.confusion.tolist(), self._ranking, log_loss)
+
+
+def _changes(statistics: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a record with numbers of changes, as far as the learner counts them."""
+    found = {}
+    for name in ("halvings", "restarts", "metric_changes"):
+        if statistics.get(name) is not None:
+            found[name] = int(statistics[name])  # third-party learners may have other types
+    return found
 
 
 class _Curve:
@@ -334,22 +382,34 @@ class _Curve:
 
     def __init__(self, rounds: int, mistakes: int) -> None:
         """`rounds` and `mistakes` are those before the start of the curve."""
-        self._spacing, self._points = 1, np.empty((3, 0))
+        self._spacing = 1
+        self._points = np.empty((3, 0))
         self._last = np.array([[rounds], [mistakes], [np.nan]])
 
     def extend(self, wrong: NDArray[np.bool_], rates: Floats | None) -> None:
-        rounds = self._last[0] + 1 + np.arange(len(wrong))
-        recent = np.full(len(wrong), np.nan) if rates is None else rates
-        points = np.stack([rounds, self._last[1] + np.cumsum(wrong), recent])
+        """Add rounds; `rates` are the recent mistake rates after them, if they are known."""
+        last_round, last_mistakes, _ = self._last
+        rounds = last_round + 1 + np.arange(len(wrong))
+        mistakes = last_mistakes + np.cumsum(wrong)
+        if rates is None:
+            rates = np.full(len(wrong), np.nan)
+        points = np.stack([rounds, mistakes, rates])
         self._last = points[:, -1:]
-        self._points = np.hstack([self._points, points[:, rounds % self._spacing == 0]])
+        self._points = np.hstack([self._points, self._spaced(points)])
         while self._points.shape[1] > CURVE_POINTS:
             self._spacing *= 2
-            self._points = self._points[:, self._points[0] % self._spacing == 0]
+            self._points = self._spaced(self._points)
+
+    def _spaced(self, points: Floats) -> Floats:
+        """Those points whose rounds are multiples of the spacing."""
+        chosen: Floats = points[:, points[0] % self._spacing == 0]
+        return chosen
 
     def points(self) -> Floats:
-        done = np.array_equal(self._points[0, -1:], self._last[0])
-        return self._points if done else np.hstack([self._points, self._last])
+        """The curve so far, with the last round."""
+        if np.array_equal(self._points[0, -1:], self._last[0]):
+            return self._points
+        return np.hstack([self._points, self._last])
 
 
 Observer: TypeAlias = Callable[[Run, Batch, Floats], None]
@@ -389,8 +449,16 @@ def begin(
     dataset: Dataset, setup: LearnerSpec, options: RunOptions, repeat: int, horizon: int | None
 ) -> Run:
     """Create a `Run` over a file, from its first round."""
-    costs, classes = dataset.costs(options.costs), dataset.classes
-    return Run(setup, dataset.name, options, repeat, horizon, classes=classes, costs=costs)
+    costs = dataset.costs(options.costs)
+    return Run(
+        setup,
+        path=dataset.name,
+        options=options,
+        repeat=repeat,
+        horizon=horizon,
+        classes=dataset.classes,
+        costs=costs,
+    )
 
 
 def run_repeat(
@@ -403,7 +471,8 @@ def run_repeat(
     """Run one pass over one permutation of a file in memory."""
     rounds = dataset.rounds or 0
     batches = dataset.batches(options.order(repeat, rounds))
-    return run_batches(batches, [begin(dataset, setup, options, repeat, rounds)], observers)[0]
+    run = begin(dataset, setup, options, repeat=repeat, horizon=rounds)
+    return run_batches(batches, [run], observers)[0]
 
 
 def run_parallel(
@@ -419,10 +488,17 @@ def run_parallel(
     results: dict[int, RunResult] = {}
     with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
         dataset.save(Path(folder))
-        work = partial(_run_mapped, dataset.name, dataset.preparation, folder, options)
-        for number, outcome in run_all(work, tasks, options.jobs, RETRIES):
+        work = partial(
+            _run_mapped,
+            name=dataset.name,
+            preparation=dataset.preparation,
+            folder=folder,
+            options=options,
+        )
+        for number, outcome in run_all(work, tasks, jobs=options.jobs, retries=RETRIES):
             if isinstance(outcome, Died):
-                problem = f"{tasks[number][0].learner}: {outcome.reason}"
+                setup, _ = tasks[number]
+                problem = f"{setup.learner}: {outcome.reason}"
                 raise UserError(problem, code=ExitCode.FAILED_TRIALS, hint="use fewer --jobs")
             if outcome is not None:
                 results[number] = outcome
@@ -431,12 +507,14 @@ def run_parallel(
 
 
 def _run_mapped(
+    task: tuple[LearnerSpec, int],
+    *,
     name: str,
     preparation: Preparation,
     folder: str,
     options: RunOptions,
-    task: tuple[LearnerSpec, int],
 ) -> RunResult:
-    """Run one pass over a file stored in a folder by `Dataset.save`."""
+    """Run one pass, a setup and a repeat, over a file stored in a folder by `Dataset.save`."""
+    setup, repeat = task
     dataset = mapped(name, preparation, Path(folder))
-    return run_repeat(dataset, task[0], options, task[1])
+    return run_repeat(dataset, setup, options, repeat=repeat)

@@ -77,14 +77,18 @@ class Watch:
     def __init__(self) -> None:
         self.ended_by: str | None = None
         """Name of the signal that ended the stream; None if none did."""
-        self._asked, self._due = False, 0.0
+        self._asked = False
+        """Whether counts were asked for since the last report."""
+        self._due = 0.0
+        """Time of the next report."""
         self._figures: Callable[[bool], None] | None = None
 
     @contextmanager
     def ending_stream(self, figures: Callable[[bool], None]) -> Iterator[None]:
         """Context manager: signals end the stream; `figures(asked)` is called each minute (False)
         and on SIGUSR1 (True)."""
-        self._figures, self._due = figures, time.monotonic() + HEARTBEAT
+        self._due = time.monotonic() + HEARTBEAT
+        self._figures = figures
         before = signal.signal(signal.SIGUSR1, self._ask)
         _answer(self._end)
         try:
@@ -113,7 +117,8 @@ class Watch:
         if self.ended_by:
             raise StreamEnded
         if self._figures is not None and (self._asked or time.monotonic() >= self._due):
-            asked, self._asked = self._asked, False
+            asked = self._asked
+            self._asked = False
             self._due = time.monotonic() + HEARTBEAT
             self._figures(asked)
 

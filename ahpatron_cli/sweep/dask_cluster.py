@@ -56,11 +56,11 @@ def run_on_cluster(
         raise UserError(problem, code=ExitCode.NO_INPUT, hint=hint) from None
     try:
         with client:
-            _wait_for_workers(client, wait, warn, ExitCode.NO_INPUT)
+            _wait_for_workers(client, wait, warn, code=ExitCode.NO_INPUT)
             for outcome in _outcomes(client, trials, retries):
                 yield outcome
                 if outcome is None:
-                    _wait_for_workers(client, wait, warn, ExitCode.IO_ERROR)
+                    _wait_for_workers(client, wait, warn, code=ExitCode.IO_ERROR)
     except (OSError, TimeoutError, CancelledError):
         problem = f"the connection to the scheduler at {scheduler} was lost"
         hint = "all results so far are kept; the same command continues"
@@ -86,7 +86,8 @@ def _outcomes(client: Client, trials: Sequence[Trial], retries: int) -> Iterator
     """Yield outcomes of trials as they finish, and None while waiting."""
     from distributed import KilledWorker
 
-    left, deaths = deque(trials), Counter[str]()
+    left = deque(trials)
+    deaths = Counter[str]()
     sent: dict[str, tuple[Future, Trial]] = {}
     ended: SimpleQueue[Future] = SimpleQueue()  # filled by a thread of Dask
     while left or sent:
@@ -126,4 +127,8 @@ def run_pinned(trial: Trial) -> Outcome:
 
 
 def _first_line(error: object) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
+    """First line of an error's text; the name of its class if there is no text."""
+    lines = str(error).splitlines()
+    if lines and lines[0]:
+        return lines[0]
+    return type(error).__name__

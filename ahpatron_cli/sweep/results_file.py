@@ -51,51 +51,57 @@ _STORED = [name for name in RunRecord.__struct_encode_fields__ if name not in _N
 
 def flat_trial(trial: Outcome) -> Json:
     """A trial as one row of a table: plain values, each parameter a column `param_NAME`."""
-    data, run = trial.data, _stored(trial)
+    data = trial.data
+    run = _stored(trial)
     own = {name: run.pop(name) for name in ("learner", "seed", "repeat")}
-    names = ("sha256", "features", "limit", "scale", "positive", "shuffled", "prefix")
-    del run["params"], run["this_file"]
     metrics = run.pop("metrics") or {}
-    costs = " ".join(text for name, text in data.options if name == "cost")
-    return {
-        "id": trial.id,
-        "status": "ok" if trial.run else "failed",
-        "data": data.path,
-        **{name: getattr(data, name) for name in names},
-        **own,
-        **{f"param_{name}": value for name, value in plain_params(trial.params).items()},
-        "seconds": trial.run and trial.run.seconds,
-        **run,
-        "error": trial.error,
-        **({"costs": costs} if costs else {}),
-        **metrics,
-        "label_names": data.label_names and json.dumps(data.label_names),
-        **{name: getattr(trial, name) for name in ("algorithm", "source", "version", "header")},
-    }
+    del run["params"]
+    del run["this_file"]
+    row: Json = {"id": trial.id, "status": _status(trial), "data": data.path}
+    for name in ("sha256", "features", "limit", "scale", "positive", "shuffled", "prefix"):
+        row[name] = getattr(data, name)
+    row |= own
+    for name, value in plain_params(trial.params).items():
+        row[f"param_{name}"] = value
+    row["seconds"] = trial.run.seconds if trial.run else None
+    row |= run
+    row["error"] = trial.error
+    costs = [text for name, text in data.options if name == "cost"]
+    if costs:
+        row["costs"] = " ".join(costs)
+    row |= metrics
+    row["label_names"] = data.label_names and json.dumps(data.label_names)
+    for name in ("algorithm", "source", "version", "header"):
+        row[name] = getattr(trial, name)
+    return row
+
+
+def _status(trial: Outcome) -> str:
+    return "ok" if trial.run else "failed"
 
 
 def encode_header(facts: Mapping[str, Any]) -> bytes:
     """The header line with these facts, as bytes."""
-    return _with_check(json.loads(OPENING + b"}") | dict(facts))
+    opening: Json = json.loads(OPENING + b"}")
+    return _with_check(opening | dict(facts))
 
 
 def encode_trial(trial: Outcome) -> bytes:
     """The line of a trial in the results file, as bytes."""
-    seconds = trial.run and trial.run.seconds
-    return _with_check(
-        {
-            "id": trial.id,
-            "status": "ok" if trial.run else "failed",
-            "data": to_builtins(trial.data),
-            "run": without_nulls(_stored(trial)),
-            "texts": trial.texts,
-            "algorithm": trial.algorithm,
-            "source": trial.source,
-            "header": trial.header,
-            "timing": {"seconds": seconds, "wall_seconds": trial.wall_seconds},
-            "error": trial.error,
-        }
-    )
+    seconds = trial.run.seconds if trial.run else None
+    content = {
+        "id": trial.id,
+        "status": _status(trial),
+        "data": to_builtins(trial.data),
+        "run": without_nulls(_stored(trial)),
+        "texts": trial.texts,
+        "algorithm": trial.algorithm,
+        "source": trial.source,
+        "header": trial.header,
+        "timing": {"seconds": seconds, "wall_seconds": trial.wall_seconds},
+        "error": trial.error,
+    }
+    return _with_check(content)
 
 
 def _stored(trial: Outcome) -> Json:
@@ -105,9 +111,11 @@ def _stored(trial: Outcome) -> Json:
 
 
 def _with_check(content: Json) -> bytes:
+    """A line with this content and its hash."""
     # json, not msgspec, which cannot write surrogates in file names
     text = json.dumps(content, allow_nan=False)
-    return f'{text[:-1]}, "check": "{_digest(text)}"}}\n'.encode()
+    body = text.removesuffix("}")
+    return f'{body}, "check": "{_digest(text)}"}}\n'.encode()
 
 
 def _digest(text: str) -> str:
@@ -118,24 +126,35 @@ def decode(line: bytes) -> Json | Outcome | None:
     """Decode a line: an `Outcome`, or a dict for a header line; None if it is damaged."""
     try:
         body, _, tail = line.decode("ascii").rpartition(', "check": "')
-        if tail != f'{_digest(body + "}")}"}}':
+        text = body + "}"
+        if tail != _digest(text) + '"}':
             return None
-        content = json.loads(body + "}", parse_constant=_refuse)
+        content = json.loads(text, parse_constant=_refuse)
         if line.startswith(OPENING):
             return {name: content[name] for name in content if name not in ("schema", "kind")}
-        run, timing, data = content["run"], content["timing"], content["data"]
-        run["params"] = {  # an infinite parameter was written as text
-            name: math.inf if value == "inf" else value
-            for name, value in run["params"].items()
-            if value is not None  # null: kernel and σ of a learner with its own kernel
-        }
-        if "auto_sigma" in data and run["params"].get("sigma") == data["auto_sigma"]:  # 0.2.0
-            content["texts"] = {"sigma": "auto"}
-        ok = content["status"] == "ok"
-        content["run"] = run | {"seconds": timing["seconds"]} if ok else None
-        return convert({**run, **content, "wall_seconds": timing["wall_seconds"]}, Outcome)
+        return _outcome(content)
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _outcome(content: Json) -> Outcome:
+    """The trial of a line; raises an error if fields are missing or have other types."""
+    run = content["run"]
+    timing = content["timing"]
+    data = content["data"]
+    params = {}
+    for name, value in run["params"].items():
+        if value is not None:  # null: kernel and σ of a learner with its own kernel
+            # an infinite parameter was written as text
+            params[name] = math.inf if value == "inf" else value
+    if "auto_sigma" in data and params.get("sigma") == data["auto_sigma"]:  # version 0.2.0
+        content["texts"] = {"sigma": "auto"}
+    run["params"] = params
+    content["run"] = None
+    if content["status"] == "ok":
+        content["run"] = run | {"seconds": timing["seconds"]}
+    fields = {**run, **content, "wall_seconds": timing["wall_seconds"]}
+    return convert(fields, Outcome)
 
 
 def _refuse(constant: str) -> None:
@@ -166,13 +185,15 @@ class Contents:
         for header in self.headers:
             if _facts(header) == _facts(facts):
                 return int(header["number"])
-        number = max((header["number"] for header in self.headers), default=0) + 1
+        numbers = [header["number"] for header in self.headers]
+        number = max(numbers, default=0) + 1
         self.headers.append({**_facts(facts), "number": number})
         return int(number)
 
     def encoded(self) -> bytes:
         """The contents as the bytes of a results file."""
-        lines = [*map(encode_header, self.headers), *map(encode_trial, self.trials.values())]
+        lines = [encode_header(header) for header in self.headers]
+        lines += [encode_trial(trial) for trial in self.trials.values()]
         return b"".join(lines)
 
 
@@ -183,11 +204,14 @@ def _facts(header: Mapping[str, Any]) -> dict[str, Any]:
 
 def looks_like_json(path: str) -> bool:
     """Whether a file starts like JSON, which LIBSVM text never does."""
+    if path == "-":
+        return False
     with suppress(OSError):  # reported by the reader of data files
-        if path != "-" and stat.S_ISREG(Path(path).stat().st_mode):
+        if stat.S_ISREG(Path(path).stat().st_mode):
             with Path(path).open("rb") as stream:
-                start = stream.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()
-                return start.startswith((b"{", b"["))
+                start = stream.read(1024)
+            text = start.removeprefix(codecs.BOM_UTF8).lstrip()
+            return text.startswith((b"{", b"["))
     return False
 
 
@@ -214,24 +238,28 @@ def parse_results(content: bytes) -> Contents | None:
     found = Contents(torn=len(content) - content.rfind(b"\n") - 1)
     undated = _Undated()
     versions: dict[int, Any] = {}
-    for number, line in enumerate(content.removeprefix(codecs.BOM_UTF8).split(b"\n")[:-1], 1):
+    lines = content.removeprefix(codecs.BOM_UTF8).split(b"\n")[:-1]
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         item = decode(line)
         if item is None:
             found.damaged.append(number)
         elif isinstance(item, Outcome):
-            dated = item.header > 0 or item.algorithm is not None
-            version = versions.get(item.header)
-            found.add(replace(item, version=version) if dated else undated.dated(item))
+            if item.header > 0 or item.algorithm is not None:
+                found.add(replace(item, version=versions.get(item.header)))
+            else:
+                found.add(undated.dated(item))
         else:
-            given = item.get("number")
-            header = {**item, "number": given if isinstance(given, int) else len(versions) + 1}
-            versions[header["number"]] = header.get("version")
-            found.headers.append(header)
-            undated.add_header(header)
-    ours = found.headers or found.trials or OPENING.startswith(content[: len(OPENING)])
-    return found if ours else None
+            if not isinstance(item.get("number"), int):
+                item["number"] = len(versions) + 1
+            versions[item["number"]] = item.get("version")
+            found.headers.append(item)
+            undated.add_header(item)
+    is_start = OPENING.startswith(content[: len(OPENING)])
+    if found.headers or found.trials or is_start:
+        return found
+    return None
 
 
 class _Undated:
@@ -269,13 +297,17 @@ class _Undated:
             self._changes[trial.learner] += 1
         changes = self._changes[trial.learner]
         self._seen[*same, changes] = trial
-        source = None if trial.learner in self._built_in else "not recorded"
+        source = None
+        if changes:
+            source = f"not recorded, change {changes}"
+        elif trial.learner not in self._built_in:
+            source = "not recorded"
         return replace(
             trial,
             algorithm=self._only("algorithm"),
             version=self._only("version"),
             header=self._headers[-1]["number"] if self._headers else 0,
-            source=f"not recorded, change {changes}" if changes else source,
+            source=source,
         )
 
     def _only(self, name: str) -> Any:
@@ -300,9 +332,11 @@ def merge_results(files: Mapping[str, Contents]) -> Contents:
     for path, contents in files.items():
         numbers = {header["number"]: merged.add_header(header) for header in contents.headers}
         for trial in contents.trials.values():
-            if _differ(merged.trials.get(trial.id, trial), trial):
-                who = f"{trial.id} ({trial.learner})"
-                problem = f"trial {who} has a different result in another file"
+            known = merged.trials.get(trial.id)
+            if known is not None and _differ(known, trial):
+                problem = (
+                    f"trial {trial.id} ({trial.learner}) has a different result in another file"
+                )
                 hint = "`ahpatron report` of each shows the versions; merge those alike only"
                 raise bad_data(problem, path, hint=hint)
             merged.add(replace(trial, header=numbers.get(trial.header, 0)))
@@ -341,10 +375,7 @@ class ResultsFile:
                 os.ftruncate(self._descriptor, len(content) - self.contents.torn)
         except OSError as error:
             os.close(self._descriptor)
-            problem, code = f"the results file cannot be used: {error.strerror}", ExitCode.IO_ERROR
-            if isinstance(error, BlockingIOError):
-                problem, code = "another sweep is writing to this results file", ExitCode.LOCKED
-            raise self._fault(problem, code, "wait for it, or choose another --out") from None
+            raise self._unusable(error) from None
         except BaseException:
             os.close(self._descriptor)
             raise
@@ -382,7 +413,8 @@ class ResultsFile:
         try:
             rest = memoryview(line)
             while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+                written = os.write(self._descriptor, rest)
+                rest = rest[written:]
             os.fsync(self._descriptor)
         except OSError as error:
             problem = f"the results cannot be written: {error.strerror}"
@@ -396,7 +428,17 @@ class ResultsFile:
         hint = "what was in it is lost; the same command begins a new one"
         raise self._fault(problem, ExitCode.IO_ERROR, hint)
 
+    def _unusable(self, error: OSError) -> UserError:
+        """The error of a file that could be opened, but not locked, read or cut."""
+        hint = "wait for it, or choose another --out"
+        if isinstance(error, BlockingIOError):
+            problem = "another sweep is writing to this results file"
+            return self._fault(problem, ExitCode.LOCKED, hint)
+        problem = f"the results file cannot be used: {error.strerror}"
+        return self._fault(problem, ExitCode.IO_ERROR, hint)
+
     def _fault(self, problem: str, code: ExitCode, hint: str | None = None) -> UserError:
+        """An error that names this file."""
         return UserError(problem, code=code, place=Place(self.path), hint=hint)
 
 
@@ -413,7 +455,9 @@ def check_regular(path: str, option: str = "--out") -> None:
 def check_results_path(path: str, option: str = "--out") -> None:
     """Refuse a path without the suffix of a results file, and one that is no regular file."""
     if not path.endswith(SUFFIX):
-        stem = "results" if is_device(Path(path)) else path.rpartition(".")[0] or path
+        stem = path.rpartition(".")[0] or path
+        if is_device(Path(path)):
+            stem = "results"
         hint = f"for example {option} {shlex.quote(stem + SUFFIX)}"
         raise usage(f"{option} must end in {SUFFIX}, got {path!r}", hint)
     check_regular(path, option)

@@ -36,8 +36,12 @@ def common_orders(finished: Sequence[AbstractSet[Order]]) -> frozenset[Order]:
     frequency = Counter(order for orders in finished for order in orders)
     enough = median(map(len, finished)) / 2
     common: frozenset[Order] = frozenset()
+
+    def total_frequency(orders: AbstractSet[Order]) -> int:
+        return sum(frequency[order] for order in orders)
+
     # those with the most frequent permutations come first, and decide which others fit
-    for orders in sorted(finished, key=lambda orders: -sum(map(frequency.__getitem__, orders))):
+    for orders in sorted(finished, key=total_frequency, reverse=True):
         rest = common & orders if common else frozenset(orders)
         if len(rest) >= enough:
             common = rest
@@ -67,33 +71,47 @@ def compare(
 
     `sampled=False`, for passes in file order, computes no p-value.
     """
-    gaps = [Fraction(values[order]) - Fraction(best[order]) for order in values if order in best]
+    common = [order for order in values if order in best]
+    gaps = [Fraction(values[order]) - Fraction(best[order]) for order in common]
     if not gaps:
         return None
-    count, mean = len(gaps), float(sum(gaps) / len(gaps))
+    count = len(gaps)
+    mean = float(sum(gaps) / count)
     if count == 1 or not sampled:
-        return Difference(mean, None, count)
+        return Difference(mean, se=None, orders=count)
     if len(set(gaps)) == 1:
-        return Difference(mean, 0.0, count, 0.0 if gaps[0] else 1.0)
+        p_value = 0.0 if gaps[0] else 1.0
+        return Difference(mean, se=0.0, orders=count, p_value=p_value)
     from scipy.special import stdtr  # Student's t without importing scipy.stats
 
     se = stdev(map(float, gaps)) / math.sqrt(count)
-    return Difference(mean, se, count, 2 * float(stdtr(count - 1, -abs(mean) / se)))
+    one_sided = float(stdtr(count - 1, -abs(mean) / se))
+    p_value = 2 * one_sided
+    return Difference(mean, se=se, orders=count, p_value=p_value)
 
 
 def correct(differences: Sequence[Difference]) -> None:
     """Set the corrected p-values of these differences, as far as they have been tested."""
-    tested = [(one, one.p_value) for one in differences if one.p_value is not None]
-    for (one, _), p_holm in zip(tested, holm([p for _, p in tested]), strict=True):
-        one.p_holm, one.more_than_noise = p_holm, p_holm < SIGNIFICANCE
+    tested: list[Difference] = []
+    p_values: list[float] = []
+    for one in differences:
+        if one.p_value is not None:
+            tested.append(one)
+            p_values.append(one.p_value)
+    for one, p_holm in zip(tested, holm(p_values), strict=True):
+        one.p_holm = p_holm
+        one.more_than_noise = p_holm < SIGNIFICANCE
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction: the i-th smallest p times m - i + 1, made monotone."""
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    steps = ((len(order) - rank) * p_values[number] for rank, number in enumerate(order))
-    corrected = dict(zip(order, accumulate(steps, max), strict=True))
-    return [min(corrected[number], 1.0) for number in range(len(order))]
+    count = len(p_values)
+    order = sorted(range(count), key=p_values.__getitem__)
+    steps = [(count - rank) * p_values[number] for rank, number in enumerate(order)]
+    corrected = [1.0] * count
+    for number, monotone in zip(order, accumulate(steps, max), strict=True):
+        corrected[number] = min(monotone, 1.0)
+    return corrected
 
 
 @dataclass(frozen=True)
@@ -132,23 +150,40 @@ def over_datasets(
 
     sign = -1 if larger_is_better else 1
     rows = list(zip(*values.values(), strict=True))
-    table = [rankdata(_places([sign * value for value in row])).tolist() for row in rows]
-    ranks = dict(zip(values, map(fmean, zip(*table, strict=True)), strict=bool(table)))
-    count, datasets = len(values), len(rows)
+    table = []  # ranks of all learners on each data set
+    for row in rows:
+        places = _places([sign * value for value in row])
+        table.append(rankdata(places).tolist())
+    by_learner = list(zip(*table, strict=True))
+    mean_ranks = {}
+    if table:
+        mean_ranks = dict(zip(values, map(fmean, by_learner), strict=True))
+    count = len(values)
+    datasets = len(rows)
     if min(count, datasets) < FEWEST:
-        return OverDatasets(ranks, datasets)
-    statistic, p_value = 0.0, 1.0
+        return OverDatasets(mean_ranks, datasets)
+    statistic = 0.0
+    p_value = 1.0
     if any(len(set(row)) > 1 for row in table):
-        statistic, p_value = map(float, friedmanchisquare(*zip(*table, strict=True)))
-    quantile = float(studentized_range.ppf(1 - SIGNIFICANCE, count, math.inf)) / math.sqrt(2)
-    critical = quantile * math.sqrt(count * (count + 1) / (6 * datasets))
-    groups = _groups(ranks, critical) if p_value < SIGNIFICANCE else []
-    return OverDatasets(ranks, datasets, statistic, p_value, critical, groups, _pairs(values))
+        statistic, p_value = map(float, friedmanchisquare(*by_learner))
+    quantile = float(studentized_range.ppf(1 - SIGNIFICANCE, count, math.inf))
+    variance = count * (count + 1) / (6 * datasets)  # of a difference of mean ranks
+    critical = quantile / math.sqrt(2) * math.sqrt(variance)
+    return OverDatasets(
+        mean_ranks,
+        datasets,
+        friedman=statistic,
+        p_value=p_value,
+        critical_difference=critical,
+        groups=_groups(mean_ranks, critical) if p_value < SIGNIFICANCE else [],
+        pairs=_pairs(values),
+    )
 
 
 def _places(values: Sequence[Exact]) -> list[int]:
     """Dense rank of each value, from 1: small integers with exact ties."""
-    place = {value: number for number, value in enumerate(sorted(set(values)), 1)}
+    distinct = sorted(set(values))
+    place = {value: number for number, value in enumerate(distinct, start=1)}
     return [place[value] for value in values]
 
 
@@ -156,25 +191,40 @@ def _groups(ranks: Mapping[str, float], critical: float) -> list[list[str]]:
     """Maximal groups of learners whose mean ranks differ by less than `critical`."""
     learners = sorted(ranks, key=ranks.__getitem__)
     groups: list[list[str]] = []
+    last = None  # the last learner of the last group
     for start, first in enumerate(learners):
         group = [one for one in learners[start:] if ranks[one] - ranks[first] < critical]
-        if len(group) > 1 and not (groups and group[-1] == groups[-1][-1]):
+        if len(group) > 1 and group[-1] != last:
             groups.append(group)
+            last = group[-1]
     return groups
 
 
 def _pairs(values: Mapping[str, Sequence[Exact]]) -> list[Pair]:
+    """Comparisons of all pairs of learners."""
+    pairs = list(combinations(values, 2))
+    p_values = [_wilcoxon(values[one], values[other]) for one, other in pairs]
+    return [
+        Pair(pair, p_value, p_holm)
+        for pair, p_value, p_holm in zip(pairs, p_values, holm(p_values), strict=True)
+    ]
+
+
+def _wilcoxon(values: Sequence[Exact], others: Sequence[Exact]) -> float:
+    """p-value of Wilcoxon's signed-rank test of paired values."""
     from scipy.stats import wilcoxon
 
-    pairs, p_values = list(combinations(values, 2)), []
-    for pair in pairs:
-        gaps = [
-            Fraction(a) - Fraction(b) for a, b in zip(*(values[one] for one in pair), strict=True)
-        ]
-        # Wilcoxon only uses ranks of |gaps|: dense ranks of exact values preserve order and ties
-        places = _places([abs(gap) for gap in gaps])
-        signed = [place * ((gap > 0) - (gap < 0)) for place, gap in zip(places, gaps, strict=True)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the normal approximation in case of ties
-            p_values.append(float(wilcoxon(signed).pvalue) if any(signed) else 1.0)
-    return [Pair(*one) for one in zip(pairs, p_values, holm(p_values), strict=True)]
+    gaps = [Fraction(one) - Fraction(other) for one, other in zip(values, others, strict=True)]
+    if not any(gaps):
+        return 1.0
+    # Wilcoxon only uses ranks of |gaps|: dense ranks of exact values preserve order and ties
+    places = _places([abs(gap) for gap in gaps])
+    signed = []
+    for gap, place in zip(gaps, places, strict=True):
+        if gap == 0:
+            signed.append(0)
+        else:
+            signed.append(place if gap > 0 else -place)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the normal approximation in case of ties
+        return float(wilcoxon(signed).pvalue)

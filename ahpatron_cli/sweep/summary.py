@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import PurePath
 from typing import Any, NamedTuple, TypeAlias
 
@@ -70,19 +70,22 @@ class TrialData(DataRecord, frozen=True):
     def options(self) -> list[tuple[str, str]]:
         """The options that make another data set of a file, as pairs of name and value."""
         costs = [("cost", f"{label}={cost}") for label, cost in self.costs]
-        return [*self.table, *self._given(DECIDING), *costs]
+        chosen = list(self._given(DECIDING))
+        return [*self.table, *chosen, *costs]
 
     @property
     def all_options(self) -> list[tuple[str, str]]:
         """All command-line options that prepare the data, as pairs of name and value."""
-        return [*self.options, *self._given(set(PREPARED) - set(DECIDING))]
+        others = set(PREPARED) - set(DECIDING)
+        return [*self.options, *self._given(others)]
 
     def _given(self, names: Collection[str]) -> Iterator[tuple[str, str]]:
         """Those of the named fields that differ from their defaults."""
         for one in structs.fields(TrialData):
             value = getattr(self, one.name)
             if one.name in names and value != one.default:
-                yield one.name.replace("_", "-"), str(value)
+                option = one.name.replace("_", "-")
+                yield option, str(value)
 
 
 DECIDING = ("limit", "scale", "positive")
@@ -174,7 +177,9 @@ class Metric:
     def text(self, value: float, sign: str = "") -> str:
         """A value as text: `11.20` in percent, else `0.8312`; `sign="+"` for differences."""
         number = float(value)  # a Fraction cannot be formatted before Python 3.12
-        return f"{100 * number:{sign}.2f}" if self.in_percent else f"{number:{sign}.4f}"
+        if self.in_percent:
+            return f"{100 * number:{sign}.2f}"
+        return f"{number:{sign}.4f}"
 
     def of(self, run: RunRecord) -> Fraction | None:
         """Exact value of the metric for a run; None if the run has no such measurement.
@@ -183,23 +188,32 @@ class Metric:
         """
         if self.name == "mistake_rate":
             return run.exact_rate
-        measured, confusion = run.metrics, run.confusion
+        measured = run.metrics
+        confusion = run.confusion
         if measured is None and confusion and self.name not in ("auc", "log_loss"):
             from ahpatron_cli.metrics import metrics_of  # lazy: imports NumPy
 
             measured = metrics_of(confusion)
+        if measured is None:
+            return None
         value: float | None = getattr(measured, self.name, None)
-        if measured is None or (value is None and (confusion is None or self.name == "log_loss")):
+        if value is not None:
+            return Fraction(value)
+        if confusion is None or self.name == "log_loss":
             return None  # from an earlier version without this metric
-        return Fraction((0 if self.larger_is_better else 1) if value is None else value)
+        return Fraction(0) if self.larger_is_better else Fraction(1)
 
 
 MISTAKE_RATE = Metric("mistake_rate", "AMR %")
 _METRICS = (
     MISTAKE_RATE,
     Metric("balanced_error", "Balanced error %"),
-    *(Metric(name, f"{name.capitalize()} %", True) for name in ("precision", "recall", "f1")),
-    *(Metric("kappa", "Kappa", True), Metric("auc", "AUC", True), Metric("log_loss", "Log loss")),
+    Metric("precision", "Precision %", larger_is_better=True),
+    Metric("recall", "Recall %", larger_is_better=True),
+    Metric("f1", "F1 %", larger_is_better=True),
+    Metric("kappa", "Kappa", larger_is_better=True),
+    Metric("auc", "AUC", larger_is_better=True),
+    Metric("log_loss", "Log loss"),
 )
 METRICS = {metric.name: metric for metric in _METRICS}
 
@@ -262,22 +276,26 @@ class Setting:
     @property
     def exact_mean(self) -> Fraction:
         """The exact mean of the metric."""
-        return sum(self.values.values(), Fraction()) / len(self.values)
+        total = sum(self.values.values(), Fraction())
+        return total / len(self.values)
 
     @cached_property
     def mean(self) -> float:
         """The mean of the metric, rounded once: equal totals have equal means."""
-        return mean_sd(list(self.values.values()))[0]
+        mean, _ = mean_sd(list(self.values.values()))
+        return mean
 
     @cached_property
     def sd(self) -> float | None:
         """Sample standard deviation of the metric; None for a single permutation."""
-        return mean_sd(list(self.values.values()))[1]
+        _, sd = mean_sd(list(self.values.values()))
+        return sd
 
     @cached_property
     def summary(self) -> SummaryRecord:
         """Summary of the runs that count."""
-        return summarise([self.finished[order] for order in sorted(self.orders)])
+        runs = [self.finished[order] for order in sorted(self.orders)]
+        return summarise(runs)
 
     @property
     def cost(self) -> float:
@@ -297,7 +315,8 @@ class Setting:
     @property
     def label(self) -> str:
         """Text of the varied parameters, such as `epsilon=0.5, budget=400`."""
-        return ", ".join(f"{name}={text}" for name, text in self.texts.items())
+        parts = [f"{name}={text}" for name, text in self.texts.items()]
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -342,7 +361,8 @@ class DatasetSummary:
     @property
     def dropped(self) -> int:
         """Number of settings that were run on prefixes only."""
-        return sum(map(len, self.tried.values())) - len(self.settings)
+        tried = sum(len(settings) for settings in self.tried.values())
+        return tried - len(self.settings)
 
     def verdict(self, setting: Setting) -> str | None:
         """Verdict on the difference to the best as text; None if there are too few permutations."""
@@ -372,19 +392,22 @@ class SweepSummary:
     @cached_property
     def matrix(self) -> dict[str, list[Setting | None]]:
         """Best setting of each learner, by name, on each data set; None if it was not run there."""
-        best = [{setting.name: setting for setting in data.best} for data in self.datasets]
-        learners = {one.name: one.learner for data in self.datasets for one in data.best}
+        best_by_name = []
+        learners: dict[str, str] = {}
+        for data in self.datasets:
+            best_by_name.append({setting.name: setting for setting in data.best})
+            learners |= {setting.name: setting.learner for setting in data.best}
         names = sorted(learners, key=lambda name: (_rank(learners[name]), name))
-        return {name: [data.get(name) for data in best] for name in names}
+        return {name: [best.get(name) for best in best_by_name] for name in names}
 
     @cached_property
     def ranks(self) -> OverDatasets:
         """Rank statistics of the learners that were compared on all data sets."""
-        complete = {
-            name: [setting.exact_mean for setting in row if setting]
-            for name, row in self.matrix.items()
-            if all(setting and setting.compared for setting in row)
-        }
+        complete = {}
+        for name, row in self.matrix.items():
+            compared = [setting for setting in row if setting and setting.compared]
+            if len(compared) == len(row):
+                complete[name] = [setting.exact_mean for setting in compared]
         return over_datasets(complete, larger_is_better=self.criterion.metric.larger_is_better)
 
 
@@ -394,14 +417,18 @@ def choose_trials(
     """Select the trials of these learners and data sets; an empty list selects all."""
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
-    known = {
-        text: group[0].data.identity  # by the names accepted by --data
-        for group, (name, short) in zip(groups, names, strict=True)
-        for text in (short, name, group[0].data.path)
-    }
-    wanted = {known[one_of("data set", name, known)] for name in data} or set(known.values())
-    runs = dict.fromkeys(trial.learner for trial in trials)
-    named = {one_of("learner", learner, runs) for learner in learners} or runs
+    known: dict[str, tuple[Any, ...]] = {}  # by the names accepted by --data
+    for group, (name, short_name) in zip(groups, names, strict=True):
+        first = group[0].data
+        for text in (short_name, name, first.path):
+            known[text] = first.identity
+    wanted = {known[one_of("data set", name, known)] for name in data}
+    if not wanted:
+        wanted = set(known.values())
+    run = dict.fromkeys(trial.learner for trial in trials)
+    named = {one_of("learner", learner, run) for learner in learners}
+    if not named:
+        named = set(run)
     return [one for one in trials if one.data.identity in wanted and one.learner in named]
 
 
@@ -414,14 +441,26 @@ def summarise_trials(
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
     learners = edition_names(trials)
-    datasets = [
-        _summarise_data(*name, [trial for trial in group if trial.run], learners, criterion)
-        for name, group in zip(names, groups, strict=True)
-        if any(trial.run and trial.data.prefix is None for trial in group)
-    ]
+    datasets = []
+    for (name, short_name), group in zip(names, groups, strict=True):
+        done = [trial for trial in group if trial.run]
+        if any(trial.data.prefix is None for trial in done):
+            summary = _summarise_data(
+                name=name,
+                short=short_name,
+                trials=done,
+                learners=learners,
+                criterion=criterion,
+            )
+            datasets.append(summary)
     failed = [trial for trial in trials if trial.run is None]
     return SweepSummary(
-        datasets, len(trials) - len(failed), failed, origins, criterion, _part(origins)
+        datasets=datasets,
+        trials=len(trials) - len(failed),
+        failed=failed,
+        origins=origins,
+        criterion=criterion,
+        part=_part(origins),
     )
 
 
@@ -432,23 +471,33 @@ def edition_names(trials: Iterable[Outcome]) -> dict[tuple[str, Edition], str]:
         editions.setdefault(trial.learner, {})[trial.edition] = None
     names = {}
     for learner, known in editions.items():
+        sources = {edition.source for edition in known}
+        programs = {edition.program for edition in known}
         for edition in known:
             parts = []
-            if len({one.source for one in known}) > 1:
+            if len(sources) > 1:
                 parts.append(edition.short_source)
-            if len({one.program for one in known}) > 1:
+            if len(programs) > 1:
                 parts.append(edition.program)
-            names[learner, edition] = f"{learner} ({', '.join(parts)})" if parts else learner
+            names[learner, edition] = learner
+            if parts:
+                names[learner, edition] += f" ({', '.join(parts)})"
     return names
 
 
 def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
     """Text such as `part 1 of 3` if some shards are missing; else None."""
     shards = [origin["shard"] for origin in origins if "shard" in origin]
-    parts, totals = ({shard[index] for shard in shards} for index in (0, 1))
-    if len(totals) != 1 or len(shards) < len(origins) or len(parts) == max(totals):
+    parts = {shard[0] for shard in shards}
+    totals = {shard[1] for shard in shards}
+    if len(totals) != 1 or len(shards) < len(origins):
         return None
-    return f"part{'s' * (len(parts) > 1)} {', '.join(map(str, sorted(parts)))} of {max(totals)}"
+    total = max(totals)
+    if len(parts) == total:
+        return None
+    noun = "part" if len(parts) == 1 else "parts"
+    numbers = ", ".join(str(part) for part in sorted(parts))
+    return f"{noun} {numbers} of {total}"
 
 
 def _summarise_data(
@@ -460,24 +509,14 @@ def _summarise_data(
 ) -> DatasetSummary:
     """Summarise the trials on one data set; `learners` are the names of editions."""
     tune = criterion.tune_orders
-    by_learner = [
-        (learners[group[0].learner, group[0].edition], group)
-        for group in grouped(trials, lambda trial: (trial.learner, trial.edition))
-    ]
-    tried = {
-        shown: [some[0].params for some in grouped(group, setting_key)]
-        for shown, group in by_learner
-    }
-
-    def settings_on(chosen: Callable[[Outcome], bool]) -> list[list[Setting]]:
-        """Settings of each learner from some of the trials on all rounds."""
-        found = []
-        for shown, group in by_learner:
-            some = [trial for trial in group if trial.data.prefix is None and chosen(trial)]
-            if some:
-                found.append(settings_of(some, criterion.metric, tried[shown], shown))
-        return found
-
+    by_edition = grouped(trials, lambda trial: (trial.learner, trial.edition))
+    by_learner = []
+    tried = {}
+    for group in by_edition:
+        learner = learners[group[0].learner, group[0].edition]
+        by_learner.append((learner, group))
+        tried[learner] = [some[0].params for some in grouped(group, setting_key)]
+    settings_on = partial(_settings_on, by_learner=by_learner, tried=tried, metric=criterion.metric)
     groups = settings_on(lambda trial: not tune or trial.repeat < tune)
     whole = [trial for trial in trials if trial.data.prefix is None]
     sampled = whole[0].data.shuffled
@@ -490,18 +529,7 @@ def _summarise_data(
             problem = f"--tune-orders {tune}: {name} has too few permutations"
             raise usage(problem, "run more --repeats")
         best = _ranked([group[0] for group in others], sampled=sampled)
-    winners = {one.key for one in best if one.best_of_data}
-    settings = []
-    for group, leader in zip(groups, leaders, strict=True):
-        # --tune-orders reports on one setting of a learner; without it, others may be as good
-        equal = [leader.key] if tune else _equally_good(group)
-        for one in group:
-            leads = one.key == leader.key
-            # with a learner, all of its settings are left out
-            placed = replace(one, compared=one.compared and leader.compared, best_of_learner=leads)
-            gap = leader.difference if leads else _gap(placed, best_of(leaders), sampled=sampled)
-            is_best = leader.key in winners and one.key in equal
-            settings.append(replace(placed, best_of_data=is_best, difference=gap))
+    settings = _placed(groups, leaders, best, tuned=bool(tune), sampled=sampled)
     return DatasetSummary(
         name=name,
         short=short,
@@ -513,6 +541,58 @@ def _summarise_data(
     )
 
 
+def _settings_on(
+    chosen: Callable[[Outcome], bool],
+    *,
+    by_learner: Sequence[tuple[str, Sequence[Outcome]]],
+    tried: Mapping[str, Sequence[Params]],
+    metric: Metric,
+) -> list[list[Setting]]:
+    """Settings of each learner from the chosen ones of its trials on all rounds.
+
+    `by_learner` has pairs of the name of a learner in tables and its trials.
+    """
+    found = []
+    for learner, group in by_learner:
+        some = [trial for trial in group if trial.data.prefix is None and chosen(trial)]
+        if some:
+            found.append(settings_of(some, metric, tried=tried[learner], name=learner))
+    return found
+
+
+def _placed(
+    groups: Sequence[Sequence[Setting]],
+    leaders: Sequence[Setting],
+    best: Sequence[Setting],
+    *,
+    tuned: bool,
+    sampled: bool,
+) -> list[Setting]:
+    """All settings, each with its difference to the best and with what it is the best of.
+
+    `groups` and `leaders` are the settings of each learner and the best of them; `best` are the
+    latter as reported, with --tune-orders on other permutations.
+    """
+    winners = {one.key for one in best if one.best_of_data}
+    overall = best_of(leaders)
+    settings = []
+    for group, leader in zip(groups, leaders, strict=True):
+        # --tune-orders reports on one setting of a learner; without it, others may be as good
+        equal = [leader.key] if tuned else _equally_good(group)
+        for one in group:
+            leads = one.key == leader.key
+            placed = replace(
+                one,
+                # with a learner, all of its settings are left out
+                compared=one.compared and leader.compared,
+                best_of_learner=leads,
+                best_of_data=leader.key in winners and one.key in equal,
+            )
+            gap = leader.difference if leads else _gap(placed, overall, sampled=sampled)
+            settings.append(replace(placed, difference=gap))
+    return settings
+
+
 def _equally_good(settings: Sequence[Setting]) -> list[tuple[Any, ...]]:
     """Keys of the best settings: more than one, if several have the same total."""
     lowest = best_of(settings).cost
@@ -521,15 +601,24 @@ def _equally_good(settings: Sequence[Setting]) -> list[tuple[Any, ...]]:
 
 def _in_order(settings: Iterable[Setting]) -> list[Setting]:
     """Settings by learner and parameters, independent of the order in which trials finished."""
-    return sorted(
-        settings, key=lambda s: (_rank(s.learner), s.name, *map(_sortable, s.varied.values()))
-    )
+
+    def place(setting: Setting) -> tuple[Any, ...]:
+        values = [_sortable(value) for value in setting.varied.values()]
+        return _rank(setting.learner), setting.name, *values
+
+    return sorted(settings, key=place)
 
 
 def _with_missing(settings: Sequence[Setting], others: Sequence[Setting]) -> list[Setting]:
     """The settings, each with the number of permutations that only some of the others have."""
-    every = {order for setting in others for order in setting.finished}
-    return [replace(one, missing=len(every - set(one.finished))) for one in settings]
+    every: set[Order] = set()
+    for setting in others:
+        every.update(setting.finished)
+    found = []
+    for setting in settings:
+        missing = every - set(setting.finished)
+        found.append(replace(setting, missing=len(missing)))
+    return found
 
 
 def _ranked(leaders: Sequence[Setting], *, sampled: bool) -> list[Setting]:
@@ -592,10 +681,11 @@ def settings_of(
     for group in groups:
         first = group[0]
         varied = {name: first.params[name] for name in names if name in first.params}
-        texts = {name: written[name][value] for name, value in varied.items()}
-        for which in texts.keys() & first.texts.keys():
-            auto = first.texts[which] == "auto"
-            texts[which] = f"auto ({short(varied[which])})" if auto else first.texts[which]
+        texts = {}
+        for parameter, value in varied.items():
+            texts[parameter] = first.texts.get(parameter, written[parameter][value])
+            if first.texts.get(parameter) == "auto":
+                texts[parameter] = f"auto ({short(value)})"
         settings.append(
             Setting(
                 learner=first.learner,
@@ -617,7 +707,9 @@ def _texts(values: Iterable[ParamValue | None]) -> dict[ParamValue, str]:
     """Text of each value of a parameter, with enough digits to distinguish them."""
     known = {value for value in values if value is not None}
     texts = {value: short(value, 6) for value in known}
-    return texts if len(set(texts.values())) == len(known) else {one: str(one) for one in known}
+    if len(set(texts.values())) < len(known):
+        return {value: str(value) for value in known}
+    return texts
 
 
 def _rank(learner: str) -> tuple[int, str]:
@@ -625,7 +717,8 @@ def _rank(learner: str) -> tuple[int, str]:
     from ahpatron_cli.core import REGISTRY  # lazy: imports NumPy, too slow for --help
 
     names = list(REGISTRY)
-    return names.index(learner) if learner in names else len(names), learner
+    place = names.index(learner) if learner in names else len(names)
+    return place, learner
 
 
 def _sortable(value: ParamValue) -> tuple[bool, ParamValue]:
@@ -638,27 +731,35 @@ def _distinguishing(settings: Sequence[Params]) -> list[str]:
 
     Later parameters may be derived from earlier ones, so these are left out first.
     """
-    names = list(dict.fromkeys(name for params in settings for name in params))
-    names = [name for name in names if len({params.get(name) for params in settings}) > 1]
+    every = dict.fromkeys(name for params in settings for name in params)
+    names = []
+    for name in every:
+        values = {params.get(name) for params in settings}
+        if len(values) > 1:
+            names.append(name)
     for name in reversed(names):
         others = [other for other in names if other != name]
-        if len({tuple(map(params.get, others)) for params in settings}) == len(settings):
+        distinct = {tuple(map(params.get, others)) for params in settings}
+        if len(distinct) == len(settings):
             names = others
     return names
 
 
 def varied_numbers(settings: Sequence[Params]) -> list[str]:
     """The parameters that distinguish a learner's settings and have at least two finite values."""
-    return [
-        name
-        for name in _distinguishing(settings)
-        if len({finite_number(params.get(name)) for params in settings} - {None}) > 1
-    ]
+    names = []
+    for name in _distinguishing(settings):
+        values = {finite_number(params.get(name)) for params in settings}
+        if len(values - {None}) > 1:
+            names.append(name)
+    return names
 
 
 def finite_number(value: ParamValue | None) -> float | None:
     """The value as a finite float; None for words such as "keep" and for infinity."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+    if isinstance(value, int | float) and math.isfinite(value):
+        return float(value)
+    return None
 
 
 def best_of(settings: Sequence[Setting]) -> Setting:
@@ -675,19 +776,29 @@ def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
     bases = [PurePath(path).name for path in paths]
     if len(set(bases)) < len(set(paths)):
         bases = paths
-    names = [
-        ", ".join(
-            [base, *(f"{o} {text}" if "=" in text else f"{o}={text}" for o, text in data.options)]
-        )
-        for base, data in zip(bases, files, strict=True)
-    ]
+    names = [_with_options(base, data) for base, data in zip(bases, files, strict=True)]
     if len(set(names)) < len(names):  # same name, but other content or order
-        names = [
-            f"{name} ({(data.sha256 or '')[:6]}{', shuffled' * data.shuffled})"
-            for name, data in zip(names, files, strict=True)
-        ]
+        names = [_with_content(name, data) for name, data in zip(names, files, strict=True)]
     stems = [_SUFFIXES.sub("", base) for base in bases]
-    return [
-        (name, stem if stems.count(stem) == 1 else name)
-        for name, stem in zip(names, stems, strict=True)
-    ]
+    found = []
+    for name, stem in zip(names, stems, strict=True):
+        is_unique = stems.count(stem) == 1
+        found.append((name, stem if is_unique else name))
+    return found
+
+
+def _with_options(base: str, data: TrialData) -> str:
+    """Name of a data set: its file, and the options that prepare it."""
+    parts = [base]
+    for option, text in data.options:
+        sign = " " if "=" in text else "="
+        parts.append(f"{option}{sign}{text}")
+    return ", ".join(parts)
+
+
+def _with_content(name: str, data: TrialData) -> str:
+    """Name of a data set with its hash, and whether it was shuffled."""
+    digits = (data.sha256 or "")[:6]
+    if data.shuffled:
+        return f"{name} ({digits}, shuffled)"
+    return f"{name} ({digits})"

@@ -100,7 +100,7 @@ class Trial(Struct, frozen=True, dict=True):
 
 def run_trials(trials: Sequence[Trial], jobs: int, retries: int) -> Iterator[Outcome | None]:
     """Run trials in `jobs` processes; yield outcomes as they finish, and None while waiting."""
-    for number, outcome in run_all(run_trial, trials, jobs, retries):
+    for number, outcome in run_all(run_trial, trials, jobs=jobs, retries=retries):
         if isinstance(outcome, Died):
             outcome = trials[number].outcome(None, outcome.reason)
         yield outcome
@@ -115,18 +115,10 @@ def run_trial(trial: Trial) -> Outcome:
     if trial.version != __version__:
         raise UserError(f"the worker has ahpatron {__version__}, this is {trial.version}")
     started = time.perf_counter()
-    run, error, data = None, None, trial.data
+    run = None
+    error = None
     try:
-        if learner_source(trial.setup.kind) != trial.source:
-            problem = f"the learner {trial.setup.learner} is not that of the sweep: {trial.source}"
-            raise UserError(problem)
-        dataset = _dataset(trial.path, data.sha256, trial.preparation, trial.mapped)
-        options = RunOptions(
-            *(trial.repeat + 1, trial.seed, data.shuffled, trial.metrics),
-            costs=dict(data.costs),
-            prefix=data.prefix,
-        )
-        run = run_repeat(dataset, trial.setup, options, trial.repeat).record
+        run = _record(trial)
     except UserError as refusal:
         error = f"{refusal.place}: {refusal.problem}" if refusal.place else refusal.problem
     except ParameterError as refusal:
@@ -134,13 +126,42 @@ def run_trial(trial: Trial) -> Outcome:
     except MemoryError:
         error = "not enough memory"
     except (Exception, SystemExit) as bug:  # a bug in one trial must not end the sweep
-        where = traceback.extract_tb(bug.__traceback__)[-1]
-        error = (
-            f"bug in ahpatron {__version__}: {bug!r} at {Path(where.filename).name}:{where.lineno}"
-        )
-        if fault := learner_fault(bug, third_party_files()):
-            error = f"{fault.place}: {fault.problem}"
+        error = _text_of(bug)
     return trial.outcome(run, error, time.perf_counter() - started)
+
+
+def _record(trial: Trial) -> RunRecord:
+    """Run a trial and return its record."""
+    if learner_source(trial.setup.kind) != trial.source:
+        problem = f"the learner {trial.setup.learner} is not that of the sweep: {trial.source}"
+        raise UserError(problem)
+    data = trial.data
+    dataset = _dataset(
+        path=trial.path,
+        sha256=data.sha256,
+        preparation=trial.preparation,
+        mapped=trial.mapped,
+    )
+    options = RunOptions(
+        repeats=trial.repeat + 1,
+        seed=trial.seed,
+        shuffle=data.shuffled,
+        metrics=trial.metrics,
+        costs=dict(data.costs),
+        prefix=data.prefix,
+    )
+    return run_repeat(dataset, trial.setup, options, repeat=trial.repeat).record
+
+
+def _text_of(bug: BaseException) -> str:
+    """Text on an exception that nobody expected: who raised it, and where."""
+    where = traceback.extract_tb(bug.__traceback__)[-1]
+    place = f"{Path(where.filename).name}:{where.lineno}"
+    text = f"bug in ahpatron {__version__}: {bug!r} at {place}"
+    fault = learner_fault(bug, third_party_files())
+    if fault:
+        text = f"{fault.place}: {fault.problem}"
+    return text
 
 
 @lru_cache(maxsize=2)  # trials come file by file
@@ -161,6 +182,7 @@ def environment() -> dict[str, Any]:
 
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    cores = {pool.get("architecture", "?") for pool in pools}
     return {
         "version": __version__,
         "algorithm": ALGORITHM,
@@ -168,6 +190,6 @@ def environment() -> dict[str, Any]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "blas": f"{blas['name']} {blas['version']}",
-        "blas_core": ", ".join(sorted({pool.get("architecture", "?") for pool in pools})),
+        "blas_core": ", ".join(sorted(cores)),
         "machine": platform.machine(),
     }

@@ -710,16 +710,13 @@ def infer(
     path = reader.path
     index = pandas_index(reader.names)
     others = {options.label or "", options.id, *options.drop, *index}
-    features = [name for name in reader.names if name not in others]
-    seen = _Statistics(features, options)
+    seen = _Statistics([name for name in reader.names if name not in others], options)
     seen.add_all(batches, no_numbers)
     seen.check(path)
     found = _infer_columns(seen.columns, options.missing, path, on_fault=on_fault)
     numeric |= seen.numeric()
     columns = [column for column in found.values() if column]
     empty = [name for name, column in found.items() if column is None]
-    if not columns:
-        raise bad_data("no columns of features are left", path, line=1)
     labels = _infer_labels(seen, options, path)
     schema = Schema(
         columns=columns,
@@ -744,7 +741,8 @@ def _infer_columns(
 ) -> dict[str, Column | None]:
     """The inferred columns by name, None for those without values.
 
-    Those that cannot be used are passed to `on_fault` and left out, or raised without it.
+    The faults of those that cannot be used are passed to `on_fault`, or raised without it. A table
+    of which no column is left is refused.
     """
     found: dict[str, Column | None] = {}
     for one in seen:
@@ -754,6 +752,8 @@ def _infer_columns(
             if on_fault is None:
                 raise
             on_fault(fault)
+    if not any(found.values()):
+        raise bad_data("no columns of features are left", path, line=1)
     return found
 
 

@@ -213,12 +213,10 @@ class CsvReader:
         if numeric:
             columns = self._numeric(layout, numeric)
         for i, name in enumerate(self.names):
-            begins = layout.begins[:, i]
-            ends = layout.ends[:, i]
             if name in copied:
-                columns[name] = Spans(data, begins, ends)
+                columns[name] = Spans(data, layout.begins[:, i], layout.ends[:, i])
             elif name in used and name not in columns:
-                columns[name] = _texts(data, begins, ends)
+                columns[name] = _texts(data, layout.begins[:, i], layout.ends[:, i])
         return Cells(self._line + np.arange(len(layout.ends)), columns)
 
     def _numeric(self, layout: _Layout, columns: list[int]) -> dict[str, Any]:

@@ -24,7 +24,9 @@ class ArrowReader:
     """Reader of a file supported by pyarrow; the "line" of a row is its number, from 1."""
 
     def __init__(self, path: str) -> None:
-        self.path, self.padded = path, set[str]()
+        self.path = path
+        self.padded: set[str] = set()
+        """Columns with spaces around numbers, which only CSV has."""
         try:
             import pyarrow
             import pyarrow.parquet
@@ -41,17 +43,21 @@ class ArrowReader:
             magic = file.read(6)
             file.seek(0)
             if magic.startswith(b"PAR1"):
-                small = {"buffer_size": 1 << 16, "pre_buffer": False}  # else whole columns are read
-                self._content: Any = pyarrow.parquet.ParquetFile(file, **small)
+                # with other settings whole columns are read
+                self._content: Any = pyarrow.parquet.ParquetFile(
+                    file, buffer_size=1 << 16, pre_buffer=False
+                )
                 self.names: list[str] = self._content.schema_arrow.names
             else:
-                ipc = pyarrow.ipc
-                self._content = (ipc.open_file if magic == b"ARROW1" else ipc.open_stream)(file)
+                is_file = magic == b"ARROW1"
+                open_content = pyarrow.ipc.open_file if is_file else pyarrow.ipc.open_stream
+                self._content = open_content(file)
                 self.names = self._content.schema.names
         except (pyarrow.ArrowException, OSError, ValueError) as error:
             raise self._unreadable(error) from None
 
-        if twice := [name for name, count in Counter(self.names).items() if count > 1]:
+        twice = [name for name, count in Counter(self.names).items() if count > 1]
+        if twice:
             raise bad_data(f"two columns have the name {twice[0]!r}", path)
 
     def batches(
@@ -62,7 +68,8 @@ class ArrowReader:
         copied: Collection[str] = (),
     ) -> Iterator[Cells]:
         """Batches of the `used` columns: as text if they are in `text`, else by their types."""
-        names, row = [name for name in self.names if name in used], 1
+        names = [name for name in self.names if name in used]
+        row = 1
         try:
             for part in self._parts(names):
                 part.validate(full=True)  # wrong offsets would read any memory
@@ -70,10 +77,9 @@ class ArrowReader:
                     batch = part.slice(start, ROWS)
                     lines = np.arange(row, row + batch.num_rows)
                     row += batch.num_rows
-                    columns = {
-                        name: self._values(name, batch[name], as_text=name in text)
-                        for name in names
-                    }
+                    columns: dict[str, Values] = {}
+                    for name in names:
+                        columns[name] = self._values(name, batch[name], as_text=name in text)
                     yield Cells(lines, columns)
         except (self._pa.ArrowException, OSError) as error:
             raise self._unreadable(error) from None
@@ -81,18 +87,21 @@ class ArrowReader:
     def _parts(self, names: list[str]) -> Iterator[Any]:
         content = self._content
         if hasattr(content, "iter_batches"):
-            return iter(content.iter_batches(ROWS, columns=names, use_threads=False))
+            batches = content.iter_batches(ROWS, columns=names, use_threads=False)
+            return iter(batches)
         if hasattr(content, "get_batch"):
             return (content.get_batch(i) for i in range(content.num_record_batches))
         return iter(content)
 
     def _values(self, name: str, column: Any, *, as_text: bool) -> Values:
         """Values of a column: numbers, dates or text, by its type; or as exact text."""
-        pa, types = self._pa, self._pa.types
+        pa = self._pa
+        types = pa.types
         if types.is_dictionary(column.type):  # what a CSV file has instead, also for numbers
             column = column.cast(column.type.value_type)
         kind = column.type
-        if (dates := self._dates(column)) is not None:
+        dates = self._dates(column)
+        if dates is not None:
             return dates.texts() if as_text else dates
         if types.is_boolean(kind):
             codes = column.cast(pa.int8()).fill_null(2).to_numpy()
@@ -107,7 +116,8 @@ class ArrowReader:
             numbers = _floats(column.cast(pa.float64(), safe=False))
         except pa.ArrowException:
             problem = f"column {name!r} has the type {kind}"
-            raise bad_data(problem, self.path, hint=f"leave it out: --drop {name}") from None
+            hint = f"leave it out: --drop {name}"
+            raise bad_data(problem, self.path, hint=hint) from None
         if as_text:  # a column of nulls
             return number_texts(numbers)
         if np.isinf(numbers).any():
@@ -116,23 +126,28 @@ class ArrowReader:
 
     def _dates(self, column: Any) -> Dates | None:
         """A column of dates or times; None if its type is another one."""
-        pa, types = self._pa, self._pa.types
+        pa = self._pa
+        types = pa.types
         if types.is_date(column.type):
             moments = column.cast(pa.date32()).to_numpy(zero_copy_only=False)
             return Dates(moments, "date")
         if types.is_timestamp(column.type):
             moments = column.to_numpy(zero_copy_only=False)
-            return Dates(moments, "moment", has_zone=column.type.tz is not None)
+            has_zone = column.type.tz is not None
+            return Dates(moments, "moment", has_zone=has_zone)
         if types.is_time(column.type):
-            since_midnight = column.cast(pa.time64("ns")).cast(pa.int64()).fill_null(_NOT_A_TIME)
-            return Dates(since_midnight.to_numpy().view("datetime64[ns]"), "time")
+            nanoseconds = column.cast(pa.time64("ns")).cast(pa.int64())
+            since_midnight = nanoseconds.fill_null(_NOT_A_TIME).to_numpy()
+            return Dates(since_midnight.view("datetime64[ns]"), "time")
         return None
 
     def _texts(self, column: Any) -> Texts:
         """A column as text, as Arrow writes it; empty for nulls."""
-        coded = column.cast(self._pa.string()).fill_null("").dictionary_encode()
+        filled = column.cast(self._pa.string()).fill_null("")
+        coded = filled.dictionary_encode()
+        codes = coded.indices.to_numpy().astype(np.int64)
         texts = [cell.strip() for cell in coded.dictionary.to_pylist()]
-        return Texts(coded.indices.to_numpy().astype(np.int64), texts)
+        return Texts(codes, texts)
 
     def _unreadable(self, error: Exception) -> UserError:
         """The error for a file that the machine cannot read, or whose content is damaged."""
@@ -146,4 +161,5 @@ class ArrowReader:
 
 def _floats(column: Any) -> Floats:
     """An Arrow array as float64, NaN for nulls."""
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    values = column.to_numpy(zero_copy_only=False)
+    return np.asarray(values, dtype=np.float64)

@@ -42,7 +42,8 @@ class Batch:
     def values(self) -> int:
         """Number of values that are not 0."""
         rows = self.rows
-        return int(np.count_nonzero(rows.values if isinstance(rows, CsrRows) else rows))
+        values = rows.values if isinstance(rows, CsrRows) else rows
+        return int(np.count_nonzero(values))
 
     def labelled(self) -> int:
         """Number of examples with a label."""
@@ -50,35 +51,47 @@ class Batch:
 
     def part(self, part: slice) -> Batch:
         """A slice of this batch, as views."""
-        ids = None if self.ids is None else self.ids[part]
-        return Batch(rows_of(self.rows, part), self.labels[part], self.lines[part], ids)
+        return Batch(
+            rows=rows_of(self.rows, part),
+            labels=self.labels[part],
+            lines=self.lines[part],
+            ids=None if self.ids is None else self.ids[part],
+        )
 
     def take(self, numbers: Integers) -> Batch:
         """The examples with these numbers, in this order."""
-        ids = None if self.ids is None else self.ids[numbers]
-        return Batch(self.stored.take(numbers), self.labels[numbers], self.lines[numbers], ids)
+        return Batch(
+            rows=self.stored.take(numbers),
+            labels=self.labels[numbers],
+            lines=self.lines[numbers],
+            ids=None if self.ids is None else self.ids[numbers],
+        )
 
     def runs(self) -> Iterator[tuple[bool, Batch]]:
         """Split into runs of consecutive rows with labels (True) and without (False)."""
         labelled = ~np.isnan(self.labels)
         cuts = np.flatnonzero(labelled[1:] != labelled[:-1]) + 1
         for start, stop in pairwise([0, *cuts.tolist(), len(labelled)]):
-            part = self if stop - start == len(labelled) else self.part(slice(start, stop))
+            is_whole = stop - start == len(labelled)
+            part = self if is_whole else self.part(slice(start, stop))
             yield bool(labelled[start]), part
 
     @staticmethod
     def concatenate(batches: Sequence[Batch]) -> Batch:
         """All rows of all batches in one batch, in order; dense if all are, and equally wide."""
         dense = [batch.rows for batch in batches if isinstance(batch.rows, np.ndarray)]
-        same = len(dense) == len(batches) and len({rows.shape[1] for rows in dense}) == 1
-        return Batch(
-            np.concatenate(dense)
-            if same
-            else CsrRows.concatenate([batch.stored for batch in batches]),
-            np.concatenate([batch.labels for batch in batches]),
-            np.concatenate([batch.lines for batch in batches]),
-            None if batches[0].ids is None else np.concatenate([batch.ids for batch in batches]),
-        )
+        widths = {rows.shape[1] for rows in dense}
+        rows: Rows
+        if len(dense) == len(batches) and len(widths) == 1:
+            rows = np.concatenate(dense)
+        else:
+            rows = CsrRows.concatenate([batch.stored for batch in batches])
+        labels = np.concatenate([batch.labels for batch in batches])
+        lines = np.concatenate([batch.lines for batch in batches])
+        ids = None
+        if batches[0].ids is not None:
+            ids = np.concatenate([batch.ids for batch in batches])
+        return Batch(rows, labels, lines, ids=ids)
 
 
 @dataclass
@@ -107,7 +120,8 @@ class FileInfo:
             "qid fields are ignored": self.saw_qid,
             "the last line has no line end: the file may be incomplete": self.no_final_newline,
         }
-        return (*self.remarks, *(note for note, holds in notes.items() if holds))
+        found = [note for note, holds in notes.items() if holds]
+        return (*self.remarks, *found)
 
 
 class RowHash:
@@ -130,7 +144,8 @@ class RowHash:
     def hexdigest(self) -> str:
         """The hash in hexadecimal."""
         parts = (self._labels, self._sizes, self._columns, self._values)
-        return hashlib.sha256(b"".join(part.digest() for part in parts)).hexdigest()
+        digests = b"".join(part.digest() for part in parts)
+        return hashlib.sha256(digests).hexdigest()
 
 
 class Reader(ABC):
@@ -145,8 +160,12 @@ class Reader(ABC):
         max_rows: int | None,
         on_wait: Callable[[int], None] = lambda rows: None,
     ) -> None:
-        self.source, self._max_rows, self._on_wait = source, max_rows, on_wait
-        self.rows_read = self.values_read = self.faults = 0
+        self.source = source
+        self._max_rows = max_rows
+        self._on_wait = on_wait
+        self.rows_read = 0
+        self.values_read = 0
+        self.faults = 0
         self.stopped = False
         """Whether reading stopped at a fault that makes the rest of the file meaningless."""
         self.traits = FileInfo()
@@ -169,9 +188,14 @@ class Reader(ABC):
 
         For a pipe without `wait`, only the rows that have arrived.
         """
-        rows = rows if wait or not self.source.waits else 0
-        on_wait = self._on_wait if wait else None
-        held = first_batches(self.source, self.batches, rows, Batch.labelled, on_wait)
+        has_to_wait = self.source.waits
+        held = first_batches(
+            self.source,
+            self.batches,
+            rows=rows if wait or not has_to_wait else 0,
+            labelled=Batch.labelled,
+            on_wait=self._on_wait if wait else None,
+        )
         self.batches = chain(held, self.batches)
         if not held:
             raise StreamEnded
@@ -192,7 +216,8 @@ class Reader(ABC):
         if self._max_rows is not None:
             return None if watch.ended_by else self._row_hash.hexdigest()
         found = self.source.sha256()
-        if self.tally and self.tally.sha256 not in (None, found) and not watch.ended_by:
+        scanned = self.tally.sha256 if self.tally else None
+        if scanned not in (None, found) and not watch.ended_by:
             raise changed(self.source.name)
         return found
 

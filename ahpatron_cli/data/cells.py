@@ -51,9 +51,10 @@ class Texts:
     @classmethod
     def of(cls, cells: Sequence[str]) -> Texts:
         """The cells of a list."""
-        numbers = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}
+        texts = list(dict.fromkeys(cells))
+        numbers = {text: number for number, text in enumerate(texts)}
         codes = np.fromiter(map(numbers.__getitem__, cells), np.int64, len(cells))
-        return cls(codes, list(numbers))
+        return cls(codes, texts)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -72,19 +73,23 @@ class Texts:
 
     def tolist(self) -> list[str]:
         """All cells as text."""
-        found: list[str] = np.array(self.texts, dtype=object)[self.codes].tolist()
+        texts = np.array(self.texts, dtype=object)
+        found: list[str] = texts[self.codes].tolist()
         return found
 
     def numbers(self, read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
         """`read(cell)` of each cell (NaN if missing); also the first row where that is None."""
         counts = np.bincount(self.codes, minlength=len(self.texts)).tolist()
-        values = [
-            np.nan if not count or text in MISSING else read(text)
-            for text, count in zip(self.texts, counts, strict=True)
-        ]
+        values: list[float | None] = []
+        for text, count in zip(self.texts, counts, strict=True):
+            is_missing = not count or text in MISSING
+            values.append(np.nan if is_missing else read(text))
+        numbers = np.array(values, dtype=np.float64)[self.codes]
         wrong = [code for code, value in enumerate(values) if value is None]
-        row = int(np.argmax(np.isin(self.codes, wrong))) if wrong else None
-        return np.array(values, dtype=np.float64)[self.codes], row
+        if not wrong:
+            return numbers, None
+        is_wrong = np.isin(self.codes, wrong)
+        return numbers, int(np.argmax(is_wrong))
 
 
 class Dates:
@@ -121,10 +126,11 @@ class Dates:
     def days(self) -> Floats:
         """Days since 1970-01-01 with fractions, as `days` reads them; NaN if missing."""
         midnights = self.moments.astype("datetime64[D]")
-        rest = (self.moments - midnights).astype("timedelta64[ns]").astype(np.int64)
-        found = _with_fraction(midnights.astype(np.int64), rest)
-        found[np.isnat(self.moments)] = np.nan
-        days: Floats = found
+        clocks = (self.moments - midnights).astype("timedelta64[ns]")
+        dates = midnights.astype(np.int64)
+        nanoseconds = clocks.astype(np.int64)
+        days: Floats = _with_fraction(dates, nanoseconds)
+        days[np.isnat(self.moments)] = np.nan
         return days
 
     def texts(self) -> Texts:
@@ -142,7 +148,8 @@ class Dates:
         clock = _trimmed(clock or "00:00:00")
         if self.form == "time":
             return clock
-        return f"{date}T{clock}Z" if self.has_zone else f"{date}T{clock}"
+        zone = "Z" if self.has_zone else ""
+        return f"{date}T{clock}{zone}"
 
 
 Values: TypeAlias = Floats | Dates | Texts
@@ -174,7 +181,9 @@ def number(cell: str) -> float | None:
         value = float(cell)
     except ValueError:
         return None
-    return value if abs(value) < np.inf and "_" not in cell and cell.isascii() else None
+    if abs(value) < np.inf and "_" not in cell and cell.isascii():
+        return value
+    return None
 
 
 def is_plain(cell: str) -> bool:
@@ -210,7 +219,9 @@ def days(cell: str) -> float | None:
 def _with_fraction(date: Any, nanoseconds: Any) -> Any:
     """Days since 1970-01-01, of whole days and nanoseconds: integers, or arrays of these."""
     is_before = date < 0  # then -1 hour is 0 days - 1 hour, not -1 day + 23 hours: rounded less
-    return date + is_before + (nanoseconds - _DAY * is_before) / _DAY
+    whole = date + is_before
+    fraction = (nanoseconds - _DAY * is_before) / _DAY
+    return whole + fraction
 
 
 def _moment(cell: str) -> tuple[int, int] | None:
@@ -218,7 +229,8 @@ def _moment(cell: str) -> tuple[int, int] | None:
     if not _MOMENT.fullmatch(cell):
         return None
     nanoseconds = 0
-    if ("." in cell or "," in cell) and (parts := _FRACTION.fullmatch(cell)):
+    has_fraction = "." in cell or "," in cell
+    if has_fraction and (parts := _FRACTION.fullmatch(cell)):
         before, digits, zone = parts.groups()
         nanoseconds = int(digits[:9].ljust(9, "0"))  # datetime would cut it after six digits
         cell = before + zone
@@ -229,7 +241,8 @@ def _moment(cell: str) -> tuple[int, int] | None:
             moment = datetime.fromisoformat(cell)
     except ValueError:
         return None
-    since = moment - (_EPOCH_UTC if moment.tzinfo else _EPOCH)
+    epoch = _EPOCH_UTC if moment.tzinfo else _EPOCH
+    since = moment - epoch
     return since.days, since.seconds * _SECOND + nanoseconds
 
 
@@ -239,18 +252,21 @@ def _date_text(cell: str) -> str | None:
     if found is None:
         return None
     date, nanoseconds = found
-    midnight = _EPOCH + timedelta(days=date)
     seconds, fraction = divmod(nanoseconds, _SECOND)
-    clock = f"{(midnight + timedelta(seconds=seconds)):%H:%M:%S}.{fraction:09}"
+    midnight = _EPOCH + timedelta(days=date)
+    moment = midnight + timedelta(seconds=seconds)
+    clock = _trimmed(f"{moment:%H:%M:%S}.{fraction:09}")
     if cell[2] == ":":
-        return _trimmed(clock)
+        return clock
     written = midnight.date().isoformat()
-    return f"{written}T{_trimmed(clock)}" if nanoseconds else written
+    return f"{written}T{clock}" if nanoseconds else written
 
 
 def _trimmed(clock: str) -> str:
     """A time of day without zeros at the end of its fraction."""
-    return clock.rstrip("0").rstrip(".") if "." in clock else clock
+    if "." not in clock:
+        return clock
+    return clock.rstrip("0").rstrip(".")
 
 
 # Categories and labels ----------------------------------------------------------------------------
@@ -285,7 +301,9 @@ def label_key(label: str, kind: LabelKind) -> str | None:
         return _BOOLEANS.get(label)
     if kind == "number":
         value = number(label)
-        return None if value is None or not is_plain(label.removeprefix("+")) else show(value)
+        if value is None or not is_plain(label.removeprefix("+")):
+            return None
+        return show(value)
     if kind == "date":
         return _date_text(label)
     return label

@@ -49,18 +49,67 @@ class Spans(NamedTuple):
         counts = np.append(0, np.cumsum(letters - ord("1") < 9))
         return np.asarray(counts[self.ends] > counts[self.begins])
 
+    @classmethod
+    def of(cls, cells: Sequence[str]) -> Spans:
+        """The cells of a list."""
+        written = [cell.encode() for cell in cells]
+        ends = np.cumsum([0, *map(len, written)])
+        return cls(b"".join(written), ends[:-1], ends[1:])
+
     @staticmethod
     def joined(columns: Sequence[Spans]) -> str:
         """The cells of all columns, concatenated row by row."""
-        sources = {id(column.data): column.data for column in columns}
-        sizes = np.cumsum([0, *map(len, sources.values())]).tolist()
-        offsets = dict(zip(sources, sizes, strict=False))
-        begins = np.column_stack([one.begins + offsets[id(one.data)] for one in columns]).ravel()
-        lengths = np.column_stack([one.ends - one.begins for one in columns]).ravel()
+        sources: dict[int, bytes] = {}
+        offsets: dict[int, int] = {}
+        size = 0
+        for column in columns:
+            key = id(column.data)
+            if key not in sources:
+                sources[key] = column.data
+                offsets[key] = size
+                size += len(column.data)
+        shifted = [column.begins + offsets[id(column.data)] for column in columns]
+        begins = np.column_stack(shifted).ravel()
+        lengths = np.column_stack([column.ends - column.begins for column in columns]).ravel()
         ends = np.cumsum(lengths)
-        at = np.arange(ends[-1]) + np.repeat(begins - ends + lengths, lengths)
+        starts = ends - lengths  # of each cell in the result
+        at = np.arange(ends[-1]) + np.repeat(begins - starts, lengths)
         letters = np.frombuffer(b"".join(sources.values()), np.uint8)
         return bytes(letters[at]).decode()
+
+
+class _Layout(NamedTuple):
+    """Positions of the cells in plain text."""
+
+    data: bytes
+    letters: NDArray[np.uint8]
+    marks: Integers
+    """Positions of all bytes that are not digits."""
+    kinds: NDArray[np.uint8]
+    """The bytes at these positions."""
+    gaps: Integers
+    """Which marks are delimiters or line ends: one before the first cell, and one after each."""
+    begins: Integers
+    """Position of the first byte of each cell, in rows and columns."""
+    ends: Integers
+    """Position behind the last byte of each cell, in rows and columns."""
+
+    def numbers(
+        self, part: list[int] | slice, begins: Integers, ends: Integers
+    ) -> tuple[Floats, Integers]:
+        """Parse the cells of these columns, which are at data[begins:ends], as `decimals` does."""
+        shape = self.ends.shape
+        last = self.gaps[1:].reshape(shape)[:, part].ravel() - 1  # last mark in or before a cell
+        before = self.gaps[:-1].reshape(shape)[:, part].ravel()
+        return decimals(
+            self.data,
+            letters=self.letters,
+            begins=begins,
+            ends=ends,
+            marks=last - before,
+            last=self.marks[last],
+            has_point=self.kinds[last] == ord("."),
+        )
 
 
 class CsvReader:
@@ -77,7 +126,10 @@ class CsvReader:
         path: str,
         on_fault: Callable[[UserError], None] | None = None,
     ) -> None:
-        self.path, self._read, self._line = path, read, 1
+        self.path = path
+        self._read = read
+        self._line = 1
+        """Number of the first line that was not parsed, from 1."""
         self.padded: set[str] = set()
         """Numeric columns with spaces around cells, as far as they were read."""
         self._on_fault = on_fault
@@ -89,9 +141,13 @@ class CsvReader:
         lines, header = next(self._parsed(text))
         self.names = [name.strip() for name in header]
         self._check_header(lines)
-        self._piece = min(PIECE * max(len(self.names) // PIECE_COLUMNS, 1), MAX_LINE)
+        wide = max(len(self.names) // PIECE_COLUMNS, 1)
+        self._piece = min(PIECE * wide, MAX_LINE)
         self._line += lines
-        self._pieces = chain(filter(None, first.split(b"\n", lines)[-1:]), pieces)
+        rest = first.split(b"\n", lines)[-1]
+        self._pieces: Iterator[bytes] = pieces
+        if rest:
+            self._pieces = chain([rest], pieces)
 
     def batches(
         self,
@@ -108,31 +164,33 @@ class CsvReader:
         keep_freed_memory()
         for raw in self._pieces:
             as_text = {*text, *no_numbers}
-            cells = self._plain(raw, used, as_text, copied)
-            count = len(cells.lines) if cells else raw.count(b"\n")
-            cells = cells or self._any(raw, used, as_text, copied)
+            cells = self._plain(raw, used, text=as_text, copied=copied)
+            if cells is not None:
+                count = len(cells.lines)
+            else:
+                count = raw.count(b"\n")
+                cells = self._any(raw, used, text=as_text, copied=copied)
             self._line += count
             if len(cells.lines):
                 yield cells
 
     def _records(self) -> Iterator[bytes]:
         """Yield pieces of text that end at a line end outside of quotes."""
-        held, mark = b"", BYTE_ORDER_MARK
+        held = b""
+        mark = BYTE_ORDER_MARK
         while piece := self._read(self._piece):
             held += piece
-            end = held.rfind(b"\n") + 1
-            if end and b'"' in held:
-                letters = np.frombuffer(held, np.uint8)
-                inside = np.cumsum(letters == ord('"'), dtype=np.uint8) & 1
-                end = int(np.flatnonzero((letters == ord("\n")) > inside).max(initial=-1)) + 1
+            end = _end_of_records(held)
             if end:
                 yield held[:end].removeprefix(mark)
-                held, mark = held[end:], b""
+                held = held[end:]
+                mark = b""
             elif len(held) > MAX_LINE:
                 break
         if len(held) > MAX_LINE or held.count(b'"') % 2:
-            size = f"a line may hold {MAX_LINE >> 20} MiB at most"
-            problem = "a double quote opens here and does not close" if b'"' in held else size
+            problem = f"a line may hold {MAX_LINE >> 20} MiB at most"
+            if b'"' in held:
+                problem = "a double quote opens here and does not close"
             raise bad_data(problem, self.path, self._line)
         if held:
             yield held.removeprefix(mark) + b"\n"
@@ -142,108 +200,108 @@ class CsvReader:
     ) -> Cells | None:
         """Parse text with vector operations; None if it is unusual (quotes inside cells, …)."""
         self._decoded(raw)
-        data, sign = MARGIN + raw, self._delimiter.encode()
-        if b"\r" in raw:
-            data = data.replace(b"\r\n", b"\n")
-        for _ in range(5):
-            if b" " not in raw or not _padded(data, sign):
-                break
-            for space in (sign + b" ", b" " + sign, b"\n ", b" \n"):
-                data = data.replace(space, space.strip(b" "))
-        else:
+        sign = self._delimiter.encode()
+        data = _bare(raw, sign)
+        if data is None:
             return None
-        if b'"' in raw:
-            if not _removable_quotes(data, sign):
-                return None
-            data = data.replace(b'"', b"")
-        letters, width = np.frombuffer(data, np.uint8), len(self.names)
-        marks = np.flatnonzero(letters - ord("0") > 9)  # all that are not digits
-        kinds = letters[marks]
-        line_ends = kinds == ord("\n")
-        gaps = np.flatnonzero(line_ends | (kinds == ord(sign)))
-        rows = int(np.count_nonzero(line_ends)) - 1
-        if len(gaps) != rows * width + 1 or not line_ends[gaps[::width]].all() or b"\r" in data:
+        layout = _layout(data, sign, len(self.names))
+        if layout is None:
             return None
-        at = marks[gaps]
-        begins, ends = at[:-1].reshape(rows, width) + 1, at[1:].reshape(rows, width)
-        if width == 1 and (begins == ends).any():
-            return None  # a blank line is no row
         columns: dict[str, Any] = {}
         plain = used.difference(text, copied)
         numeric = [i for i, name in enumerate(self.names) if name in plain]
         if numeric:
-            first, stop = numeric[0], numeric[-1] + 1  # a slice is faster than a list of columns
-            own: Any = numeric if stop - first > len(numeric) else slice(first, stop)
-            begin, end = begins[:, own].ravel(), ends[:, own].ravel()
-            last = gaps[1:].reshape(rows, width)[:, own].ravel() - 1
-            inside = last - gaps[:-1].reshape(rows, width)[:, own].ravel()
-            point = kinds[last] == ord(".")
-            values, others = None, np.empty(0, dtype=np.int64)
-            if 4 * np.count_nonzero(kinds | 0x20 == ord("e")) > len(begin):
-                values = self._by_numpy(data, numeric, rows)
-            if values is None:
-                values, others = decimals(data, letters, begin, end, inside, marks[last], point)
-            spans = zip(begin[others].tolist(), end[others].tolist(), strict=True)
-            cells = [data[start:stop].decode() for start, stop in spans]
-            found = _numbers([cell.strip() for cell in cells])
-            values[others] = np.array(found, dtype=np.float64)
-            names = [self.names[numeric[i]] for i in (others % len(numeric)).tolist()]
-            wrong = {name for name, value in zip(names, found, strict=True) if value is None}
-            self.padded |= {n for n, cell in zip(names, cells, strict=True) if cell != cell.strip()}
-            for i, number in enumerate(numeric):
-                if self.names[number] not in wrong:
-                    columns[self.names[number]] = values[i :: len(numeric)]
+            columns = self._numeric(layout, numeric)
         for i, name in enumerate(self.names):
             if name in copied:
-                columns[name] = Spans(data, begins[:, i], ends[:, i])
+                columns[name] = Spans(data, layout.begins[:, i], layout.ends[:, i])
             elif name in used and name not in columns:
-                columns[name] = _texts(data, begins[:, i], ends[:, i])
-        return Cells(self._line + np.arange(rows), columns)
+                columns[name] = _texts(data, layout.begins[:, i], layout.ends[:, i])
+        return Cells(self._line + np.arange(len(layout.ends)), columns)
+
+    def _numeric(self, layout: _Layout, columns: list[int]) -> dict[str, Any]:
+        """Those of these columns in which every cell is a number or missing."""
+        first = columns[0]
+        stop = columns[-1] + 1
+        part: list[int] | slice = columns
+        if stop - first == len(columns):
+            part = slice(first, stop)  # faster than a list of columns
+        begins = layout.begins[:, part].ravel()
+        ends = layout.ends[:, part].ravel()
+        values = None
+        others = np.empty(0, dtype=np.int64)
+        exponents = np.count_nonzero(layout.kinds | 0x20 == ord("e"))
+        if 4 * exponents > len(begins):
+            values = self._by_numpy(layout.data, columns, len(layout.ends))
+        if values is None:
+            values, others = layout.numbers(part, begins, ends)
+        spans = zip(begins[others].tolist(), ends[others].tolist(), strict=True)
+        cells = [layout.data[begin:end].decode() for begin, end in spans]
+        found = _numbers([cell.strip() for cell in cells])
+        values[others] = np.array(found, dtype=np.float64)
+        wrong: set[str] = set()
+        for place, cell, value in zip(others.tolist(), cells, found, strict=True):
+            name = self.names[columns[place % len(columns)]]
+            if value is None:
+                wrong.add(name)
+            if cell != cell.strip():
+                self.padded.add(name)
+        names = [self.names[column] for column in columns]
+        by_name = {name: values[i :: len(names)] for i, name in enumerate(names)}
+        return {name: own for name, own in by_name.items() if name not in wrong}
 
     def _by_numpy(self, data: bytes, columns: list[int], rows: int) -> Floats | None:
         """Numbers of these columns, row by row, if all are: faster if most have exponents."""
         if data.translate(None, _PRINTABLE + self._delimiter.encode()):
             return None
-        lines, sign = data[len(MARGIN) :].decode().split("\n"), self._delimiter
+        lines = data[len(MARGIN) :].decode().split("\n")
         try:
             values: Floats = np.loadtxt(
-                lines, delimiter=sign, usecols=columns, comments=None, ndmin=2
+                lines, delimiter=self._delimiter, usecols=columns, comments=None, ndmin=2
             )
         except ValueError:
             return None
-        whole = values.shape == (rows, len(columns)) and np.isfinite(values).all()
-        return values.ravel() if whole else None
+        if values.shape != (rows, len(columns)) or not np.isfinite(values).all():
+            return None
+        return values.ravel()
 
     def _any(self, raw: bytes, used: set[str], text: set[str], copied: Collection[str]) -> Cells:
         """Parse any text by the csv module."""
-        lines, rows, before = [], [], 0
+        lines: list[int] = []
+        rows: list[list[str]] = []
+        before = 0
         for after, row in self._parsed(self._decoded(raw)):
-            if row and len(row) != len(self.names):
-                problem = f"this row has {len(row)} cells, the header has {len(self.names)}"
-                hint = f"put cells that contain {self._delimiter!r} in double quotes"
-                if len(row) < len(self.names):
-                    hint = "the line may be cut off; complete or delete it"
-                fault = bad_data(problem, self.path, self._line + before, hint)
-                if self._on_fault is None:
-                    raise fault
-                self._on_fault(fault)
-            elif row:
-                lines.append(self._line + before)
-                rows.append([cell.strip() for cell in row])
+            line = self._line + before
             before = after
+            if not row:
+                continue
+            if len(row) == len(self.names):
+                lines.append(line)
+                rows.append([cell.strip() for cell in row])
+            elif self._on_fault is None:
+                raise self._wrong_length(row, line)
+            else:
+                self._on_fault(self._wrong_length(row, line))
         columns: dict[str, Any] = {}
         for i, name in enumerate(self.names):
-            if name in used:
-                cells = [row[i] for row in rows]
-                found = [None] if name in text or name in copied else _numbers(cells)
+            if name not in used:
+                continue
+            cells = [row[i] for row in rows]
+            if name in copied:
+                columns[name] = Spans.of(cells)
+            elif name in text:
                 columns[name] = Texts.of(cells)
-                if None not in found:
-                    columns[name] = np.array(found, dtype=np.float64)
-                elif name in copied:
-                    written = [cell.encode() for cell in cells]
-                    ends = np.cumsum([0, *map(len, written)])
-                    columns[name] = Spans(b"".join(written), ends[:-1], ends[1:])
+            else:
+                columns[name] = _numbers_or_texts(cells)
         return Cells(np.array(lines, dtype=np.int64), columns)
+
+    def _wrong_length(self, row: Sequence[str], line: int) -> UserError:
+        """The error for a row with more or fewer cells than the header."""
+        problem = f"this row has {len(row)} cells, the header has {len(self.names)}"
+        hint = f"put cells that contain {self._delimiter!r} in double quotes"
+        if len(row) < len(self.names):
+            hint = "the line may be cut off; complete or delete it"
+        return bad_data(problem, self.path, line=line, hint=hint)
 
     def _parsed(self, text: str) -> Iterator[tuple[int, list[str]]]:
         """Yield the records of the text, each with the number of lines up to its end."""
@@ -253,11 +311,12 @@ class CsvReader:
             for row in reader:
                 yield reader.line_num, row
         except csv.Error as error:
-            problem, hint = f"this is not CSV: {error}", "write a quote in a quoted cell twice"
+            problem = f"this is not CSV: {error}"
+            hint = "write a quote in a quoted cell twice"
             if "new-line" in str(error):
                 hint = rf"convert it with `tr '\r' '\n' < {as_word(self.path)} > fixed.csv`"
             line = self._line + reader.line_num - 1
-            raise bad_data(problem, self.path, line, hint) from None
+            raise bad_data(problem, self.path, line=line, hint=hint) from None
 
     def _decoded(self, raw: bytes) -> str:
         """Decode bytes, which must be UTF-8 without NUL bytes."""
@@ -270,41 +329,57 @@ class CsvReader:
             encoding = "UTF-16" if b"\0" in raw else "WINDOWS-1252"
             command = f"iconv -f {encoding} -t UTF-8 {as_word(self.path)} > utf8.csv"
             hint = f"if it is {encoding} text, convert it: `{command}`"
+            problem = "the text must be UTF-8, without NUL bytes"
             line = self._line + raw.count(b"\n", 0, at)
-            raise bad_data("the text must be UTF-8, without NUL bytes", self.path, line, hint)
+            raise bad_data(problem, self.path, line=line, hint=hint)
         return text
 
     def _check_header(self, lines: int) -> None:
         """Refuse a first record of so many lines that is no header with distinct names."""
-        names, values = self.names, [number(name) for name in self.names]
-        is_row = None not in values and names != [str(i) for i in range(len(names))]
-        numbered = [f"c{i + 1}" for i in range(len(names))]
+        names = self.names
+        numbered = [f"c{i}" for i in range(1, len(names) + 1)]
+        twice = [name for name, count in Counter(names).items() if count > 1]
         if not any(names):
             problem = "there is no header: the first line must name the columns"
-            renamed, kept = numbered, "tail -n +2"
-        elif is_row or any(value is not None and value % 1 for value in values):
+            header = self._printing(numbered)
+            rows = "tail -n +2"
+        elif _looks_like_row(names):
             problem = "the first line looks like a row: there is no header"
-            renamed, kept = numbered, "cat"
-        elif twice := [name for name, count in Counter(names).items() if count > 1]:
+            header = self._printing(numbered)
+            rows = "cat"
+        elif twice:
             problem = f"two columns have the name {twice[0]!r}"
-            renamed, kept = _distinct(names), f"tail -n +{lines + 1}"
+            header = self._printing(_distinct(names))
+            rows = f"tail -n +{lines + 1}"
         else:
             return
-        text = io.StringIO()
-        csv.writer(text, delimiter=self._delimiter, lineterminator="").writerow(renamed)
-        header = f"echo {shlex.quote(text.getvalue())}"
+        hint = f"name the columns: `({header}; {rows} {as_word(self.path)}) > named.csv`"
+        raise bad_data(problem, self.path, line=1, hint=hint)
+
+    def _printing(self, names: Sequence[str]) -> str:
+        """The shell command that prints a header with these names."""
         if self._delimiter == "\t":  # messages show a tab as \t, which echo would not undo
-            form = r"\t".join("%s" for _ in renamed)
-            header = rf"printf '{form}\n' {shlex.join(renamed)}"
-        hint = f"name the columns: `({header}; {kept} {as_word(self.path)}) > named.csv`"
-        raise bad_data(problem, self.path, 1, hint)
+            form = r"\t".join("%s" for _ in names)
+            return rf"printf '{form}\n' {shlex.join(names)}"
+        text = io.StringIO()
+        csv.writer(text, delimiter=self._delimiter, lineterminator="").writerow(names)
+        return f"echo {shlex.quote(text.getvalue())}"
+
+
+def _looks_like_row(names: Sequence[str]) -> bool:
+    """Whether a header is a row: all are numbers, but not 0, 1, 2, …; or one has a fraction."""
+    values = [number(name) for name in names]
+    if any(value is not None and value % 1 for value in values):
+        return True
+    counted = [str(i) for i in range(len(names))]
+    return None not in values and list(names) != counted
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """The names with numbers after those that occur before: a, a.2, a.3."""
     found: dict[str, None] = {}
     given = set(names)
-    numbers = Counter[str]()
+    numbers: Counter[str] = Counter()
     for name in names:
         spelled = name
         while spelled in found or (spelled != name and spelled in given):
@@ -321,8 +396,76 @@ def delimiter_of(header: str) -> str:
 
 def _numbers(cells: Sequence[str]) -> list[float | None]:
     """The number in each cell; NaN if missing, None if it is no number."""
-    found = {cell: np.nan if cell in MISSING else number(cell) for cell in set(cells)}
+    found: dict[str, float | None] = {}
+    for cell in set(cells):
+        found[cell] = np.nan if cell in MISSING else number(cell)
     return [found[cell] for cell in cells]
+
+
+def _numbers_or_texts(cells: Sequence[str]) -> Floats | Texts:
+    """Cells as numbers if all of them are numbers or missing; else as text."""
+    found = _numbers(cells)
+    if None in found:
+        return Texts.of(cells)
+    return np.array(found, dtype=np.float64)
+
+
+def _end_of_records(text: bytes) -> int:
+    """Position behind the last line end outside of quotes; 0 if there is none."""
+    end = text.rfind(b"\n") + 1
+    if not end or b'"' not in text:
+        return end
+    letters = np.frombuffer(text, np.uint8)
+    is_inside = np.cumsum(letters == ord('"'), dtype=np.uint8) & 1
+    line_ends = np.flatnonzero((letters == ord("\n")) > is_inside)
+    return int(line_ends.max(initial=-1)) + 1
+
+
+def _bare(raw: bytes, sign: bytes) -> bytes | None:
+    """Text after `MARGIN`, without CR, spaces around cells and quotes; None if it is unusual."""
+    data = MARGIN + raw
+    if b"\r" in raw:
+        data = data.replace(b"\r\n", b"\n")
+        if b"\r" in data:
+            return None
+    for _ in range(5):
+        if b" " not in raw or not _padded(data, sign):
+            break
+        for space in (sign + b" ", b" " + sign, b"\n ", b" \n"):
+            data = data.replace(space, space.strip(b" "))
+    else:
+        return None
+    if b'"' in raw:
+        if not _removable_quotes(data, sign):
+            return None
+        data = data.replace(b'"', b"")
+    return data
+
+
+def _layout(data: bytes, sign: bytes, width: int) -> _Layout | None:
+    """Positions of the cells, if each line has `width` of them; else None."""
+    letters = np.frombuffer(data, np.uint8)
+    marks = np.flatnonzero(letters - ord("0") > 9)  # all that are not digits
+    kinds = letters[marks]
+    line_ends = kinds == ord("\n")
+    gaps = np.flatnonzero(line_ends | (kinds == ord(sign)))
+    rows = int(np.count_nonzero(line_ends)) - 1
+    if len(gaps) != rows * width + 1 or not line_ends[gaps[::width]].all():
+        return None
+    at = marks[gaps]
+    begins = at[:-1].reshape(rows, width) + 1
+    ends = at[1:].reshape(rows, width)
+    if width == 1 and (begins == ends).any():
+        return None  # a blank line is no row
+    return _Layout(
+        data=data,
+        letters=letters,
+        marks=marks,
+        kinds=kinds,
+        gaps=gaps,
+        begins=begins,
+        ends=ends,
+    )
 
 
 def _texts(data: bytes, begins: Integers, ends: Integers) -> Texts:
@@ -332,7 +475,8 @@ def _texts(data: bytes, begins: Integers, ends: Integers) -> Texts:
         spans = zip(begins.tolist(), ends.tolist(), strict=True)
         return Texts.of([data[begin:end].decode().strip() for begin, end in spans])
     # up to 8 bytes are a number, which is faster to compare
-    words = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))[ends - 8]
+    windows = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
+    words = windows[ends - 8]
     words >>= (64 - 8 * lengths).astype(np.uint64)
     distinct, codes = np.unique(words, return_inverse=True)
     cells = [word.to_bytes(8, "little").rstrip(b"\0") for word in distinct.tolist()]
@@ -345,18 +489,21 @@ def _padded(data: bytes, sign: bytes) -> bool:
     letters = np.frombuffer(data, np.uint8)
     spaces = np.flatnonzero(letters == ord(" "))
     around = letters[np.append(spaces - 1, spaces + 1)]
-    return bool(((around == ord(sign)) | (around == ord("\n"))).any())
+    bounds = (around == ord(sign)) | (around == ord("\n"))
+    return bool(bounds.any())
 
 
 def _removable_quotes(data: bytes, sign: bytes) -> bool:
     """Whether all quotes enclose whole cells that have no quote, delimiter or line end inside."""
     letters = np.frombuffer(data, np.uint8)
     ends_cell = (letters == ord(sign)) | (letters == ord("\n"))
-    at, gaps = np.flatnonzero(letters == ord('"')), np.flatnonzero(ends_cell)
-    first, last = at[::2], at[1::2]
-    return bool(
-        len(first) == len(last)
-        and ends_cell[first - 1].all()
-        and ends_cell[last + 1].all()
-        and (np.searchsorted(gaps, first) == np.searchsorted(gaps, last)).all()
-    )
+    gaps = np.flatnonzero(ends_cell)
+    quotes = np.flatnonzero(letters == ord('"'))
+    first = quotes[::2]
+    last = quotes[1::2]
+    if len(first) != len(last):
+        return False
+    if not ends_cell[first - 1].all() or not ends_cell[last + 1].all():
+        return False
+    is_inside = np.searchsorted(gaps, first) == np.searchsorted(gaps, last)
+    return bool(is_inside.all())

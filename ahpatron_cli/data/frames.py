@@ -24,21 +24,26 @@ def frame_cells(frame: Any, used: Iterable[str], text: Collection[str], path: st
     `path` is the name of the DataFrame in errors.
     """
     names = column_names(frame)
-    columns = {name: _values(frame[names[name]], name, path, as_text=name in text) for name in used}
+    columns: dict[str, Values] = {}
+    for name in used:
+        column = frame[names[name]]
+        columns[name] = _values(column, name, path, as_text=name in text)
     return Cells(np.arange(len(frame)), columns)
 
 
 def _values(column: Any, name: str, path: str, *, as_text: bool) -> Values:
     """Values of a column: numbers, dates or text."""
     values = np.asarray(column)
-    if values.ndim != 1 or values.dtype.kind not in "biufMOUT":
-        shown = f"has the type {values.dtype}" if values.ndim == 1 else "occurs twice"
-        raise bad_data(f"column {name!r} {shown}", path)
-    if not as_text and values.dtype.kind in "iuf":
+    kind = values.dtype.kind
+    if values.ndim != 1:
+        raise bad_data(f"column {name!r} occurs twice", path)
+    if kind not in "biufMOUT":
+        raise bad_data(f"column {name!r} has the type {values.dtype}", path)
+    if not as_text and kind in "iuf":
         if np.isinf(values).any():
             raise bad_data(f"column {name!r} has values that are not finite", path)
         return values.astype(np.float64)
-    if not as_text and values.dtype.kind == "M":
+    if not as_text and kind == "M":
         return Dates(values, "moment")
     cells = column.to_list() if hasattr(column, "to_list") else values.tolist()
     return Texts.of([_text(cell) for cell in cells])

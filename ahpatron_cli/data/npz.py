@@ -22,6 +22,17 @@ import numpy as np
 from ahpatron_cli.atomic import is_file
 from ahpatron_cli.core.errors import StateError
 
+_FAULTS = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    OverflowError,
+    msgspec.MsgspecError,
+    UnicodeDecodeError,
+    RecursionError,
+)
+"""All that zipfile and msgspec raise for bytes that they did not write."""
 HEAD = 128
 """Size of the header of an .npy file in bytes."""
 MOST_ENTRIES = 64_000
@@ -32,15 +43,18 @@ def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
-            entry = _head(array.dtype.str, array.shape) + array.tobytes()
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry)
+            info = zipfile.ZipInfo(f"{name}.npy")
+            head = _head(array.dtype.str, array.shape)
+            archive.writestr(info, head + array.tobytes())
     return target.getvalue()
 
 
 def _head(dtype: str, shape: Sequence[int]) -> bytes:
     """The header of an .npy file for this dtype and shape."""
+    start = b"\x93NUMPY\x01\x00\x76\x00"
     words = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
-    return b"\x93NUMPY\x01\x00\x76\x00" + words.ljust(HEAD - 11).encode() + b"\n"
+    padded = words.ljust(HEAD - len(start) - 1).encode()
+    return start + padded + b"\n"
 
 
 def is_archive(path: str) -> bool:
@@ -85,12 +99,10 @@ def opened(path: str) -> Iterator[zipfile.ZipFile]:
             if not _is_regular(stream):
                 raise StateError("it is not a regular file")
             with zipfile.ZipFile(stream) as archive:
-                _check_sizes(archive.infolist(), os.fstat(stream.fileno()).st_size)
+                size = os.fstat(stream.fileno()).st_size
+                _check_sizes(archive.infolist(), size)
                 yield archive
-    except (
-        *(zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OverflowError),
-        *(msgspec.MsgspecError, UnicodeDecodeError, RecursionError),
-    ) as error:  # all that zipfile and msgspec raise for bytes that they did not write
+    except _FAULTS as error:
         raise StateError(str(error) or type(error).__name__) from None
     except OSError as error:
         if error.errno != errno.EINVAL:
@@ -106,22 +118,27 @@ def time_written(archive: zipfile.ZipFile) -> float:
 
 def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int) -> None:
     """Refuse entries that are compressed, duplicated or larger than the file."""
-    if len({info.filename for info in infos}) < len(infos) or len(infos) > MOST_ENTRIES:
+    names = {info.filename for info in infos}
+    if len(names) < len(infos) or len(infos) > MOST_ENTRIES:
         raise StateError("it has too many entries, or duplicates")
     for info in infos:
-        stored = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 0x1
-        if not stored or info.file_size != info.compress_size:
+        is_packed = info.compress_type != zipfile.ZIP_STORED
+        is_encrypted = bool(info.flag_bits & 0x1)
+        if is_packed or is_encrypted or info.file_size != info.compress_size:
             raise StateError(f"{info.filename[:40]} is packed or encrypted, or has two sizes")
-    if sum(info.file_size for info in infos) > size:
+    total = sum(info.file_size for info in infos)
+    if total > size:
         raise StateError("its entries are larger than the file")
 
 
 def read(archive: zipfile.ZipFile, name: str, dtype: str, shape: Sequence[int]) -> np.ndarray:
     """Read an array; `StateError` if its size or header is not as expected."""
     info = archive.getinfo(f"{name}.npy")
-    if info.file_size != HEAD + math.prod(shape) * np.dtype(dtype).itemsize:
+    expected = HEAD + math.prod(shape) * np.dtype(dtype).itemsize
+    if info.file_size != expected:
         raise StateError(f"{name} does not have the expected size")
     content = archive.read(info)
     if not content.startswith(_head(dtype, shape)):
         raise StateError(f"{name} is not an array of the expected type and shape")
-    return np.frombuffer(content, dtype=dtype, offset=HEAD).reshape(shape)
+    values = np.frombuffer(content, dtype=dtype, offset=HEAD)
+    return values.reshape(shape)

@@ -30,27 +30,39 @@ class Scaler:
     @classmethod
     def fitted(cls, rows: Rows, how: str) -> Scaler:
         """Fit a scaler to these rows; `how` is "minmax" or "standard"."""
-        ranges = how == "minmax"
         if isinstance(rows, CsrRows):
-            largest = np.zeros(rows.width)
-            np.maximum.at(largest, rows.columns, np.abs(rows.values))
-            largest = np.where(largest > 0, largest, 1.0)
-            level = replace(rows, values=rows.values / largest[rows.columns])
-            spread = _sparse_ranges(level) if ranges else _sparse_deviations(level)
-            return cls(largest, np.zeros(rows.width), _nonzero(spread))
+            return cls._fitted_to_sparse(rows, how)
         largest = np.abs(rows).max(axis=0)
         largest = np.where(largest > 0, largest, 1.0)
-        dense: Floats = rows / largest
-        shift = dense.min(axis=0) if ranges else dense.mean(axis=0)
-        dense -= shift
-        return cls(largest, shift, _nonzero(dense.max(axis=0) if ranges else dense.std(axis=0)))
+        level: Floats = rows / largest
+        if how == "minmax":
+            shift = level.min(axis=0)
+            level -= shift
+            spread = level.max(axis=0)
+        else:
+            shift = level.mean(axis=0)
+            level -= shift
+            spread = level.std(axis=0)
+        return cls(largest, shift, _nonzero(spread))
+
+    @classmethod
+    def _fitted_to_sparse(cls, rows: CsrRows, how: str) -> Scaler:
+        largest = np.zeros(rows.width)
+        np.maximum.at(largest, rows.columns, np.abs(rows.values))
+        largest = np.where(largest > 0, largest, 1.0)
+        level = replace(rows, values=rows.values / largest[rows.columns])
+        spread_of = _sparse_ranges if how == "minmax" else _sparse_deviations
+        spread = spread_of(level)
+        return cls(largest, np.zeros(rows.width), _nonzero(spread))
 
     def __call__(self, rows: Rows) -> Rows:
         """Return the scaled rows."""
         if isinstance(rows, CsrRows):
             known = np.minimum(rows.columns, len(self.largest))  # unknown ones share a column
-            values = rows.values / np.append(self.largest, 1.0)[known]
-            values /= np.append(self.spread, 1.0)[known]
+            largest = np.append(self.largest, 1.0)
+            spread = np.append(self.spread, 1.0)
+            values = rows.values / largest[known]
+            values /= spread[known]
             return replace(rows, values=values)
         width = min(rows.shape[1], len(self.largest))
         dense: Floats = rows.astype(np.float64)
@@ -64,7 +76,10 @@ def scaled(rows: Rows, how: str) -> Rows:
     """Rows scaled by any of `SCALES`, fitted to these rows themselves."""
     if how == "none":
         return rows
-    return unit_rows(rows) if how == "unit" else Scaler.fitted(rows, how)(rows)
+    if how == "unit":
+        return unit_rows(rows)
+    scaler = Scaler.fitted(rows, how)
+    return scaler(rows)
 
 
 def _nonzero(spread: Floats) -> Floats:
@@ -74,8 +89,10 @@ def _nonzero(spread: Floats) -> Floats:
 
 def _sparse_ranges(rows: CsrRows) -> Floats:
     # values that are not stored are 0; a feature that is stored in every row has no zeros
-    zero = np.bincount(rows.columns, minlength=rows.width) < len(rows)
-    low, high = np.where(zero, 0.0, np.inf), np.where(zero, 0.0, -np.inf)
+    stored = np.bincount(rows.columns, minlength=rows.width)
+    has_zeros = stored < len(rows)
+    low = np.where(has_zeros, 0.0, np.inf)
+    high = np.where(has_zeros, 0.0, -np.inf)
     np.minimum.at(low, rows.columns, rows.values)
     np.maximum.at(high, rows.columns, rows.values)
     return high - low
@@ -83,8 +100,10 @@ def _sparse_ranges(rows: CsrRows) -> Floats:
 
 def _sparse_deviations(rows: CsrRows) -> Floats:
     count = len(rows)
-    means = np.bincount(rows.columns, weights=rows.values, minlength=rows.width) / count
+    sums = np.bincount(rows.columns, weights=rows.values, minlength=rows.width)
+    means = sums / count
     stored = np.bincount(rows.columns, minlength=rows.width)
     squares = (rows.values - means[rows.columns]) ** 2
-    total = np.bincount(rows.columns, weights=squares, minlength=rows.width)
-    return np.sqrt((total + (count - stored) * means**2) / count)
+    of_stored = np.bincount(rows.columns, weights=squares, minlength=rows.width)
+    of_zeros = (count - stored) * means**2
+    return np.sqrt((of_stored + of_zeros) / count)

@@ -48,25 +48,31 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
     @property
     def features(self) -> list[str]:
         """Names of the features of this column."""
-        names = [f"{self.name}={category}" for category in self.categories] or [self.name]
-        return [*names, f"{self.name} missing"] if self.indicator else names
+        names = [self.name]
+        if self.categories:
+            names = [f"{self.name}={category}" for category in self.categories]
+        if self.indicator:
+            names.append(f"{self.name} missing")
+        return names
 
     def numbers(self, cells: Cells, path: str) -> Floats:
         """Number, days or category code of each row; NaN if missing."""
         if self.kind == "category":
-            return cells.texts(self.name).numbers(self._category_codes())[0]
+            codes, _ = cells.texts(self.name).numbers(self._category_codes())
+            return codes
         values = cells.columns[self.name]
         if isinstance(values, Texts):
             read = number if self.kind == "number" else days
             found, wrong = values.numbers(read)
             if wrong is not None:
-                raise self._mixed(values, wrong, cells, path)
+                raise self._mixed(values, wrong, cells, path=path)
             return found
+        kind = "date" if isinstance(values, Dates) else "number"
         found = values.days() if isinstance(values, Dates) else values
-        if isinstance(values, Dates) != (self.kind == "date"):
+        if kind != self.kind:
             present = np.flatnonzero(~np.isnan(found))
             if len(present):
-                raise self._mixed(values, int(present[0]), cells, path)
+                raise self._mixed(values, int(present[0]), cells, path=path)
         return found
 
     def _category_codes(self) -> Callable[[str], float]:
@@ -79,14 +85,19 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         by_value = _by_value(codes)
 
         def code_of(cell: str) -> float:
-            name = cell if cell in codes else category_name(cell)
-            return codes[name] if name in codes else by_value.get(number(cell), _UNKNOWN)
+            if cell in codes:
+                return codes[cell]
+            name = category_name(cell)
+            if name in codes:
+                return codes[name]
+            return by_value.get(number(cell), _UNKNOWN)
 
         return code_of
 
     def _mixed(self, values: Values, row: int, cells: Cells, path: str) -> UserError:
         cell = cell_text(values, row)
-        return mixed(self.name, self.kind, cell, path, int(cells.lines[row]))
+        line = int(cells.lines[row])
+        return mixed(self.name, self.kind, cell=cell, path=path, line=line)
 
 
 def _by_value(codes: Mapping[str, float]) -> dict[float | None, float]:
@@ -115,9 +126,10 @@ class Unseen:
             shown = _counted(self.categories)
             found.append(f"not seen in training, taken as no value: new categories of {shown}")
         if self.missing:
+            shown = _counted(self.missing)
             found.append(
                 "missing here and never in training, taken as the mean of the column or the shares "
-                f"of its categories: {_counted(self.missing)}"
+                f"of its categories: {shown}"
             )
         return found
 
@@ -165,35 +177,46 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         names: dict[float | None, list[str]] = {}
         for name, code in self.labels.items():
             names.setdefault(code, []).append(name)
-        found = (names.get(label, []) for label in labels)
-        return [same[0] if len(same) == 1 else None for same in found]
+        unique = {code: same[0] for code, same in names.items() if len(same) == 1}
+        return [unique.get(label) for label in labels]
 
     def text_columns(self) -> set[str]:
         """Columns whose text is needed: label, id, categories."""
-        categories = {column.name for column in self.columns if column.kind == "category"}
-        return categories | {self.label} | ({self.id} if self.id else set())
+        names = {column.name for column in self.columns if column.kind == "category"}
+        names.add(self.label)
+        if self.id:
+            names.add(self.id)
+        return names
 
     def check_columns(self, names: Collection[str], path: str) -> None:
         """Refuse a table without the columns of this schema."""
-        asked = [column.name for column in self.columns] + ([self.id] if self.id else [])
-        if lost := [name for name in asked if name not in names]:
+        asked = [column.name for column in self.columns]
+        if self.id:
+            asked.append(self.id)
+        lost = [name for name in asked if name not in names]
+        if lost:
             problem = f"columns are missing: {listed(lost)}"
-            raise bad_data(problem, path, 1, f"the columns are {listed(names)}")
+            hint = f"the columns are {listed(names)}"
+            raise bad_data(problem, path, line=1, hint=hint)
 
     def encode(self, cells: Cells, path: str, unseen: Unseen) -> Batch:
         """Convert cells to a batch of numeric rows; counts cells that are new in `unseen`."""
         encoded = list(self.encoded(cells, path, unseen))
         features = [one for one in encoded if isinstance(one, Feature)]
         shares = [one for one in encoded if isinstance(one, Shares)]
-        count, width = len(cells.lines), len(self.features) + 1
+        shape = (len(cells.lines), len(self.features) + 1)
         rows: Rows
-        if width <= 4 * len(features):
-            rows = _dense(features, shares, (count, width))
+        if shape[1] <= 4 * len(features):
+            rows = _dense(features, shares, shape)
         else:
-            stored = _sparse(features, (count, width))
-            rows = _with_shares(stored, shares) if shares else stored
-        ids = np.array(cells.texts(self.id).tolist(), dtype=object) if self.id else None
-        return Batch(rows, self.label_numbers(cells, path), cells.lines, ids)
+            rows = _sparse(features, shape)
+            if shares:
+                rows = _with_shares(rows, shares)
+        ids = None
+        if self.id:
+            ids = np.array(cells.texts(self.id).tolist(), dtype=object)
+        labels = self.label_numbers(cells, path)
+        return Batch(rows, labels, cells.lines, ids=ids)
 
     def encoded(
         self, cells: Cells, path: str, unseen: Unseen, copied: Collection[str] = ()
@@ -213,18 +236,19 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             absent = np.isnan(found)
             gaps = int(np.count_nonzero(absent))
             if gaps and self.missing == "refuse":
-                raise no_value(name, path, int(cells.lines[np.argmax(absent)]))
+                line = int(cells.lines[np.argmax(absent)])
+                raise no_value(name, path, line)
             if column.kind == "category":
-                known = found >= 0
-                indices = start + np.where(known, found, 0).astype(np.int64)
-                yield Feature(indices, known.astype(np.float64), name)
+                yield _category(column, found, start)
                 if gaps and column.shares:
-                    yield Shares(start, np.array(column.shares), absent, name)
-                if strange := int(np.count_nonzero(found == _UNKNOWN)):
+                    yield Shares(start, np.array(column.shares), rows=absent, column=name)
+                strange = int(np.count_nonzero(found == _UNKNOWN))
+                if strange:
                     unseen.categories[name] += strange
             else:
-                yield Feature(start, np.where(absent, column.fill, found) if gaps else found, name)
-            start += len(column.categories) or 1
+                values = np.where(absent, column.fill, found) if gaps else found
+                yield Feature(start, values, name)
+            start += max(len(column.categories), 1)
             if column.indicator:
                 yield Feature(start, absent.astype(np.float64), name)
                 start += 1
@@ -235,23 +259,34 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         """Label code of each row; NaN if missing."""
         if self.label not in cells.columns:
             return np.full(len(cells.lines), np.nan)
-        names = cells.texts(self.label)
-        codes = {label_key(name, self.label_kind): code for name, code in self.labels.items()}
+        kind = self.label_kind
+        codes = {label_key(name, kind): code for name, code in self.labels.items()}
         other = None if self.positive is None else -1.0
-        labels, wrong = names.numbers(
-            lambda cell: codes.get(label_key(cell, self.label_kind), other)
-        )
+        names = cells.texts(self.label)
+        labels, wrong = names.numbers(lambda cell: codes.get(label_key(cell, kind), other))
         if wrong is not None:
-            hint = f"the labels are {listed(self.labels)}; ? stands for no label"
-            hint += "; if a new class is in a pipe, `--labels A,B,C` must name all of them"
             problem = f"the label {names.tolist()[wrong]!r} is unknown"
-            raise bad_data(problem, path, int(cells.lines[wrong]), hint)
+            hint = (
+                f"the labels are {listed(self.labels)}; ? stands for no label"
+                "; if a new class is in a pipe, `--labels A,B,C` must name all of them"
+            )
+            raise bad_data(problem, path, line=int(cells.lines[wrong]), hint=hint)
         return labels
 
     def label_named(self, text: str) -> str | None:
         """The label that a text stands for, in whatever spelling; None if there is none."""
         key = label_key(text, self.label_kind)
-        return next((name for name in self.labels if label_key(name, self.label_kind) == key), None)
+        for name in self.labels:
+            if label_key(name, self.label_kind) == key:
+                return name
+        return None
+
+
+def _category(column: Column, codes: Floats, start: int) -> Feature:
+    """The feature of the category of each row, the first of which has the index `start`."""
+    known = codes >= 0
+    indices = start + np.where(known, codes, 0).astype(np.int64)
+    return Feature(indices, known.astype(np.float64), column.name)
 
 
 def _dense(
@@ -265,7 +300,8 @@ def _dense(
         else:
             rows[np.arange(len(rows)), indices] = values
     for one in shares:
-        rows[one.rows, one.first : one.first + len(one.values)] = one.values
+        behind = one.first + len(one.values)
+        rows[one.rows, one.first : behind] = one.values
     return rows
 
 
@@ -275,9 +311,9 @@ def _sparse(features: Sequence[Feature], shape: tuple[int, int]) -> CsrRows:
     values = np.column_stack([feature.values for feature in features])
     indices = [np.broadcast_to(feature.indices, count) for feature in features]
     stored = values != 0
-    indptr = np.append(0, np.cumsum(np.count_nonzero(stored, axis=1)))
+    ends = np.cumsum(np.count_nonzero(stored, axis=1))
     columns = np.column_stack(indices)[stored].astype(np.int32)
-    return CsrRows(indptr, columns, values[stored], width)
+    return CsrRows(np.append(0, ends), columns, values[stored], width=width)
 
 
 def _with_shares(rows: CsrRows, shares: Sequence[Shares]) -> CsrRows:
@@ -293,9 +329,10 @@ def _with_shares(rows: CsrRows, shares: Sequence[Shares]) -> CsrRows:
         values.append(np.tile(one.values, len(missing)))
     owner = np.concatenate(owners)
     column = np.concatenate(columns)
+    value = np.concatenate(values)
     order = np.lexsort((column, owner))
-    indptr = np.append(0, np.cumsum(np.bincount(owner, minlength=len(rows))))
-    return CsrRows(indptr, column[order], np.concatenate(values)[order], rows.width)
+    ends = np.cumsum(np.bincount(owner, minlength=len(rows)))
+    return CsrRows(np.append(0, ends), column[order], value[order], width=rows.width)
 
 
 def cell_text(values: Values, row: int) -> str:
@@ -303,7 +340,9 @@ def cell_text(values: Values, row: int) -> str:
     one = values[row : row + 1]
     if isinstance(one, Dates):
         one = one.texts()
-    return one.tolist()[0] if isinstance(one, Texts) else show(one.tolist()[0])
+    if isinstance(one, Texts):
+        return one.tolist()[0]
+    return show(one.tolist()[0])
 
 
 def _counted(counts: Counter[str]) -> str:
@@ -314,17 +353,20 @@ def _counted(counts: Counter[str]) -> str:
 def listed(names: Iterable[str], most: int = 8) -> str:
     """Names as a comma-separated list, cut after `most`."""
     names = [name for name in names if name]
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+    shown = ", ".join(names[:most])
+    return f"{shown}, …" if len(names) > most else shown
 
 
 def no_value(name: str, path: str, line: int) -> UserError:
     """The error for a missing cell, with --missing refuse."""
     hint = "--missing indicator, zero or mean accepts such cells"
-    return bad_data(f"column {name!r} has no value here", path, line, hint)
+    return bad_data(f"column {name!r} has no value here", path, line=line, hint=hint)
 
 
 def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
     """The error for a cell whose type is not that of its column (`kind`)."""
-    shown, column = repr(cell if len(cell) <= 40 else cell[:40] + "…"), shlex.quote(name)
+    shown = cell if len(cell) <= 40 else f"{cell[:40]}…"
+    problem = f"column {name!r} has {kind} values, and here {shown!r}"
+    column = shlex.quote(name)
     hint = f"correct the cell, or train with --category {column} or --drop {column}"
-    return bad_data(f"column {name!r} has {kind} values, and here {shown}", path, line, hint)
+    return bad_data(problem, path, line=line, hint=hint)

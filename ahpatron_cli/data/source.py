@@ -73,11 +73,14 @@ class _Gzip:
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(wbits=31)
-        self.eof, self.needs_input, self.unused_data = False, True, b""
+        self.eof = False
+        self.needs_input = True
+        self.unused_data = b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         unpacked = self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
-        self.eof, self.unused_data = self._zlib.eof, self._zlib.unused_data
+        self.eof = self._zlib.eof
+        self.unused_data = self._zlib.unused_data
         self.needs_input = not self._zlib.unconsumed_tail
         return unpacked
 
@@ -116,7 +119,8 @@ class Source:
 
     def __init__(self, file: IO[bytes], name: str, *, closes: bool) -> None:
         self.name = name
-        self._file, self._closes = file, closes
+        self._file = file
+        self._closes = closes
         self._hash = hashlib.sha256()
         self._ended = False
         self.position = 0
@@ -130,7 +134,7 @@ class Source:
         for magic, (packing, new) in COMPRESSIONS.items():
             if self._unread.startswith(magic):
                 self.packing = packing
-                self._blocks = self._unpacked(magic, packing, new, self._unread)
+                self._blocks = self._unpacked(magic, packing, new=new, data=self._unread)
                 self._unread = b""
                 self._unread = self._head()
                 self._refuse_foreign()
@@ -280,7 +284,9 @@ def first_batches(
     not deliver them within `PATIENCE` seconds. Raises `StreamEnded` if a signal ended the stream
     before the first batch.
     """
-    held, count, deadline = list[Rows](), 0, time.monotonic() + PATIENCE
+    held: list[Rows] = []
+    count = 0
+    deadline = time.monotonic() + PATIENCE
     with suppress(StreamEnded):
         while not held or count < rows:
             if on_wait and source.waits:
@@ -308,11 +314,13 @@ def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
 
     Reading stops at a line that is too long; its first part is yielded last.
     """
-    carried, first = b"", True
+    carried = b""
+    first = True
     while block := source.read1(block_bytes):
         carried += block
         if first and not BYTE_ORDER_MARK.startswith(carried):
-            carried, first = carried.removeprefix(BYTE_ORDER_MARK), False
+            carried = carried.removeprefix(BYTE_ORDER_MARK)
+            first = False
         cut = carried.rfind(b"\n", len(carried) - len(block)) + 1
         if cut:
             yield carried[:cut]
@@ -348,18 +356,22 @@ def as_word(path: str) -> str:
 
 def cannot_open(path: str, error: OSError) -> UserError:
     """The error for a file that cannot be opened, with a hint."""
-    problem, hint = f"cannot be opened: {error.strerror or error}", None
+    problem = f"cannot be opened: {error.strerror or error}"
+    hint = None
     if not path:  # for example an unset shell variable
         problem = "the name of the file is empty"
     elif "://" in path:
         problem = "this is a URL, and only files and pipes can be read"
         hint = f"fetch it: `curl -sSL {shlex.quote(path)} | ahpatron run -`"
     elif isinstance(error, FileNotFoundError):
-        problem, hint = "no such file", similar_name(path)
+        problem = "no such file"
+        hint = similar_name(path)
     elif isinstance(error, IsADirectoryError):
-        problem, hint = "this is a directory", "name a file inside it"
+        problem = "this is a directory"
+        hint = "name a file inside it"
     elif isinstance(error, PermissionError):
-        problem, hint = "you may not read this file", f"see `ls -l {shlex.quote(path)}`"
+        problem = "you may not read this file"
+        hint = f"see `ls -l {shlex.quote(path)}`"
     return UserError(problem, code=ExitCode.NO_INPUT, place=Place(path), hint=hint)
 
 
@@ -374,4 +386,6 @@ def similar_name(path: str) -> str:
     except OSError:  # a folder that we may not list
         names = {}
     close = difflib.get_close_matches(wanted.stem, names, n=1)
-    return f"did you mean {names[close[0]]}?" if close else "check the spelling"
+    if not close:
+        return "check the spelling"
+    return f"did you mean {names[close[0]]}?"

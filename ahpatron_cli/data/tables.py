@@ -11,9 +11,10 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -123,26 +124,29 @@ class TableOptions(msgspec.Struct, frozen=True):
     def words(self) -> tuple[tuple[str, str], ...]:
         """Options that differ from their defaults, as pairs of option name and text."""
         single = {"label": self.label, "id": self.id, "positive": self.positive}
-        single["missing"] = self.missing if self.missing != "indicator" else None
-        several = [("drop", name) for name in self.drop]
-        several += [("category", name) for name in self.category]
-        return (*((name, text) for name, text in single.items() if text), *several)
+        if self.missing != "indicator":
+            single["missing"] = self.missing
+        found = [(name, text) for name, text in single.items() if text]
+        found += [("drop", name) for name in self.drop]
+        found += [("category", name) for name in self.category]
+        return tuple(found)
 
     def check(self, names: list[str], path: str) -> None:
         """Refuse options that do not fit a table with these columns."""
         one_of("value of --missing", self.missing, POLICIES)
         if self.label is None:
-            hint = f"the columns are {listed(names)}: often the last, --label "
-            raise bad_data(
-                "a table requires --label COLUMN", path, 1, hint + shlex.quote(names[-1])
-            )
+            problem = "a table requires --label COLUMN"
+            last = shlex.quote(names[-1])
+            hint = f"the columns are {listed(names)}: often the last, --label {last}"
+            raise bad_data(problem, path, line=1, hint=hint)
         single = [name for name in (self.label, self.id) if name]
-        for name, count in Counter([*single, *self.drop, *self.category]).items():
+        named = Counter([*single, *self.drop, *self.category])
+        for name, count in named.items():
             if name not in names:
                 hint = suggestion(name, names) or f"the columns are {listed(names)}"
                 if set(name.split(",")) <= set(names):
                     hint = "repeat the option for each column"
-                raise bad_data(f"no column has the name {name!r}", path, 1, hint)
+                raise bad_data(f"no column has the name {name!r}", path, line=1, hint=hint)
             if count > 1:
                 raise usage(f"column {name!r} is named twice by --label, --id, --drop, --category")
 
@@ -171,65 +175,80 @@ class TableReader(Reader):
         self._may_lack_labels = may_lack_labels
         self._on_fault = on_fault
         self._categories = frozenset(options.category)
-        report = None if on_fault is None else self._report
-        self._reader = open_reader(source, report)
+        self._reader = open_reader(source, self._report_if_asked)
         reader = self._reader
         self.unseen = Unseen()
         """Counts of cells that did not occur in training."""
         self.numeric: dict[str, bool] = {}
         """Columns in which every cell is a number, each with whether many of them are 0."""
         self._head: list[Cells] = []
+        """The first rows of a pipe, from which its schema was inferred."""
         remarks: tuple[str, ...] = ()
         if schema is None:
             options.check(reader.names, reader.path)
-            used = set(reader.names) - {*options.drop, *pandas_index(reader.names)}
-            text = {name for name in (options.label, options.id, *options.category) if name}
-            no_numbers: set[str] = set()
             if source.rereadable:
-                with open_source(source.name) as again:
-                    # faults of rows are reported when these are read again
-                    first = open_reader(again, report and (lambda fault: None))
-                    batches = self._sound_part(first.batches(used, text, no_numbers))
-                    rows = _limited(batches, max_rows)
-                    schema, remarks, self.tally = infer(
-                        first,
-                        options,
-                        rows,
-                        no_numbers=no_numbers,
-                        numeric=self.numeric,
-                        on_fault=report,
-                    )
-                    for name in first.padded:  # their cells cannot be copied
-                        self.numeric.pop(name, None)
-                    if max_rows is None:
-                        self.tally.sha256 = again.sha256()
+                schema, remarks = self._infer_from_file(options)
             else:
-                batches = self._sound_part(reader.batches(used, text), report)
-
-                def labelled(cells: Cells) -> int:
-                    counts = cells.texts(options.label or "").counts()
-                    return sum(count for cell, count, _ in counts if cell not in MISSING)
-
-                self._head = first_batches(source, batches, warm_up, labelled, on_wait)
-                schema, remarks, _ = infer(
-                    reader,
-                    options,
-                    self._head,
-                    no_numbers=no_numbers,
-                    numeric={},
-                    on_fault=report,
-                )
-                schema = _with_both_labels(schema)
+                schema, remarks = self._infer_from_pipe(options, warm_up)
             _check_labels(schema, options.labels, reader.path)
-        own = [schema.id] if schema.id in reader.names else [None]
-        self.schema: Schema = msgspec.structs.replace(schema, id=options.id or own[0])
+        id_column = schema.id if schema.id in reader.names else None
+        if options.id:
+            id_column = options.id
+        self.schema: Schema = msgspec.structs.replace(schema, id=id_column)
         """The schema of the table."""
         self.schema.check_columns(reader.names, reader.path)
         self.traits = FileInfo(len(schema.features), remarks=remarks, schema=self.schema)
 
+    def _infer_from_file(self, options: TableOptions) -> tuple[Schema, tuple[str, ...]]:
+        """Infer the schema from all rows, which are read again later; also returns notes."""
+        used = _columns_in_use(options, self._reader.names)
+        no_numbers: set[str] = set()
+        with open_source(self.source.name) as again:
+            # faults of rows are reported when these are read again
+            on_fault = None if self._on_fault is None else _ignore
+            reader = open_reader(again, on_fault)
+            batches = reader.batches(used, _columns_of_text(options), no_numbers)
+            schema, remarks, tally = infer(
+                reader,
+                options,
+                _limited(self._sound_part(batches), self._max_rows),
+                no_numbers=no_numbers,
+                numeric=self.numeric,
+                on_fault=self._report_if_asked,
+            )
+            for name in reader.padded:  # their cells cannot be copied
+                self.numeric.pop(name, None)
+            if self._max_rows is None:
+                tally.sha256 = again.sha256()
+        self.tally = tally
+        return schema, remarks
+
+    def _infer_from_pipe(
+        self, options: TableOptions, warm_up: int
+    ) -> tuple[Schema, tuple[str, ...]]:
+        """Infer the schema from the first rows, which are kept; also returns notes."""
+        used = _columns_in_use(options, self._reader.names)
+        batches = self._reader.batches(used, _columns_of_text(options))
+        self._head = first_batches(
+            self.source,
+            self._sound_part(batches, self._report_if_asked),
+            rows=warm_up,
+            labelled=partial(_labelled_rows, label=options.label or ""),
+            on_wait=self._on_wait,
+        )
+        schema, remarks, _ = infer(
+            self._reader,
+            options,
+            self._head,
+            no_numbers=set(),
+            numeric={},
+            on_fault=self._report_if_asked,
+        )
+        return _with_both_labels(schema), remarks
+
     def __iter__(self) -> Iterator[Batch]:
         path = self._reader.path
-        for cells in self._sound_part(self.cells(), self._on_fault and self._report):
+        for cells in self._sound_part(self.cells(), self._report_if_asked):
             if self._on_fault is not None:
                 cells = self._without_faults(cells)
             batch = self.schema.encode(cells, path, self.unseen)
@@ -237,9 +256,14 @@ class TableReader(Reader):
             if not self._may_lack_labels and unlabelled.any():
                 line = int(batch.lines[np.argmax(unlabelled)])
                 hint = "rows without labels are predicted in one pass in file order only"
-                raise bad_data("this row has no label", path, line, hint)
+                raise bad_data("this row has no label", path, line=line, hint=hint)
             self._note(batch)
             yield batch
+
+    @property
+    def _report_if_asked(self) -> Callable[[UserError], None] | None:
+        """`_report` if faults do not end the reading; else None."""
+        return None if self._on_fault is None else self._report
 
     def _report(self, fault: UserError) -> None:
         assert self._on_fault is not None
@@ -264,30 +288,40 @@ class TableReader(Reader):
 
     def _without_faults(self, cells: Cells) -> Cells:
         """The rows in which every cell fits its column; faults of the others are reported."""
-        faults = list[UserError]()
+        faults: list[UserError] = []
         sound = np.ones(len(cells.lines), dtype=bool)
         for column in self.schema.columns:
-            values = cells.columns[column.name]
-            is_category = column.name in self._categories
-            for row in _faulty_rows(values, column.kind, self.schema.missing, is_category):
-                sound[row] = False
-                cell, line = cell_text(values, row), int(cells.lines[row])
-                if cell in MISSING:
-                    faults.append(no_value(column.name, self._reader.path, line))
-                else:
-                    faults.append(mixed(column.name, column.kind, cell, self._reader.path, line))
-        for fault in sorted(faults, key=lambda one: (one.place and one.place.line) or 0):
+            rows = _faulty_rows(
+                cells.columns[column.name],
+                column.kind,
+                missing=self.schema.missing,
+                is_category=column.name in self._categories,
+            )
+            sound[rows] = False
+            faults += [self._fault(cells, column, row) for row in rows]
+        for fault in sorted(faults, key=_line_of):
             self._report(fault)
         if sound.all():
             return cells
-        rows = np.flatnonzero(sound)
-        columns: dict[str, Values] = {name: own[rows] for name, own in cells.columns.items()}
-        return Cells(cells.lines[rows], columns)
+        kept = np.flatnonzero(sound)
+        columns: dict[str, Values] = {name: own[kept] for name, own in cells.columns.items()}
+        return Cells(cells.lines[kept], columns)
+
+    def _fault(self, cells: Cells, column: Column, row: int) -> UserError:
+        """The error for a cell that does not fit its column."""
+        path = self._reader.path
+        line = int(cells.lines[row])
+        cell = cell_text(cells.columns[column.name], row)
+        if cell in MISSING:
+            return no_value(column.name, path, line)
+        return mixed(column.name, column.kind, cell=cell, path=path, line=line)
 
     def _count_labels(self) -> LabelTally:
-        tally, label = LabelTally(), {self.schema.label}
+        tally = LabelTally()
+        label = {self.schema.label}
         with open_source(self.source.name) as again:
-            for cells in _limited(open_reader(again).batches(label, label), self._max_rows):
+            batches = open_reader(again).batches(label, label)
+            for cells in _limited(batches, self._max_rows):
                 tally.add(self.schema.label_numbers(cells, self._reader.path))
             if self._max_rows is None:
                 tally.sha256 = again.sha256()
@@ -310,10 +344,39 @@ class TableReader(Reader):
         self.traits.remarks += tuple(self.unseen.notes)
 
 
+def _columns_in_use(options: TableOptions, names: Sequence[str]) -> set[str]:
+    """The columns that are read to infer a schema."""
+    return set(names).difference(options.drop, pandas_index(names))
+
+
+def _columns_of_text(options: TableOptions) -> set[str]:
+    """The columns whose text is needed to infer a schema."""
+    names = (options.label, options.id, *options.category)
+    return {name for name in names if name}
+
+
+def _labelled_rows(cells: Cells, label: str) -> int:
+    """Number of rows that have a label in this column."""
+    counts = cells.texts(label).counts()
+    return sum(count for cell, count, _ in counts if cell not in MISSING)
+
+
+def _ignore(fault: UserError) -> None:
+    """Do nothing about a fault."""
+
+
+def _line_of(fault: UserError) -> int:
+    """Line of a fault; 0 if it is not known."""
+    if fault.place is None:
+        return 0
+    return fault.place.line or 0
+
+
 def _with_both_labels(schema: Schema) -> Schema:
     """The schema of a pipe, with 1 if all first rows have the other label of a plain pair."""
-    codes = (*schema.labels.values(),)
-    if schema.positive is None and any(codes == (negative,) for negative, _ in PLAIN_PAIRS):
+    codes = list(schema.labels.values())
+    is_negative = any(codes == [negative] for negative, _ in PLAIN_PAIRS)
+    if schema.positive is None and is_negative:
         return msgspec.structs.replace(schema, labels={**schema.labels, "1": 1.0})
     return schema
 
@@ -346,12 +409,14 @@ def is_table(source: Source, options: TableOptions) -> bool:
 
 def looks_like_libsvm(head: bytes) -> bool:
     """Whether the first row of a file with these first bytes is LIBSVM text with features."""
-    lines = head.decode("utf-8", "replace").removeprefix("\ufeff").splitlines(keepends=True)
-    rows = (line for line in lines if line.strip() and not line.lstrip().startswith("#"))
-    row = next(rows, "")
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
+    lines = text.splitlines(keepends=True)
+    rows = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    row = rows[0] if rows else ""
     if len(head) >= HEAD_BYTES and not row.endswith("\n"):
         row = row.rpartition(" ")[0]  # the last feature may be cut
-    return bool(_LIBSVM_ROW.fullmatch(row.partition("#")[0].strip()))
+    data = row.partition("#")[0].strip()
+    return _LIBSVM_ROW.fullmatch(data) is not None
 
 
 def check_features(schema: Schema, max_features: int, path: str) -> None:
@@ -366,7 +431,8 @@ def looks_like_table(head: bytes) -> bool:
     """Whether a file with these first bytes is Parquet, Arrow or text with a header."""
     if head.startswith((b"PAR1", b"ARROW1")):
         return True
-    line = head.decode("utf-8", "replace").partition("\n")[0].removeprefix("\ufeff").strip()
+    text = head.decode("utf-8", "replace")
+    line = text.partition("\n")[0].removeprefix("\ufeff").strip()
     if not line or line[0] in "#<{[@%|" or re.search(r"(^|\s)[0-9]+:|\0|\ufffd.", line):
         return False
     return delimiter_of(line) in line and number(line.split()[0]) is None
@@ -378,35 +444,47 @@ def open_reader(
     """The reader for a table, chosen by its first bytes or its name."""
     is_arrow = source.head.startswith((b"PAR1", b"ARROW1"))
     if is_arrow or source.name.lower().endswith(ARROW_SUFFIXES):
-        if not source.rereadable:
-            hint = "save it to a file, or write CSV"
-            raise bad_data("Parquet and Arrow are not read from a pipe", source.name, hint=hint)
-        if source.packing is not None:
-            problem = f"Parquet and Arrow files packed with {source.packing} are not read"
-            unpacked = f"unpacked{Path(source.name).with_suffix('').suffix}"
-            command = f"{source.packing} -dc {shlex.quote(source.name)} > {unpacked}"
-            raise bad_data(problem, source.name, hint=f"unpack it: `{command}`")
-        return ArrowReader(source.name)
+        return _open_arrow(source)
     if json := _JSON.match(source.head):
-        hint = JSON_HINTS[json[1] or json[2]].replace("FILE", as_word(source.name))
-        raise bad_data("this is JSON, not CSV", source.name, 1, hint)
+        bracket = json[1] or json[2]
+        hint = JSON_HINTS[bracket].replace("FILE", as_word(source.name))
+        raise bad_data("this is JSON, not CSV", source.name, line=1, hint=hint)
     return CsvReader(source.read1, source.name, on_fault)
+
+
+def _open_arrow(source: Source) -> ArrowReader:
+    """The reader for a Parquet or Arrow file, which must be a plain file."""
+    if not source.rereadable:
+        hint = "save it to a file, or write CSV"
+        raise bad_data("Parquet and Arrow are not read from a pipe", source.name, hint=hint)
+    if source.packing is not None:
+        problem = f"Parquet and Arrow files packed with {source.packing} are not read"
+        suffix = Path(source.name).with_suffix("").suffix
+        command = f"{source.packing} -dc {shlex.quote(source.name)} > unpacked{suffix}"
+        raise bad_data(problem, source.name, hint=f"unpack it: `{command}`")
+    return ArrowReader(source.name)
 
 
 def _limited(batches: Iterable[Cells], rows: int | None) -> Iterator[Cells]:
     """Batches cut after the first `rows` rows in total."""
+    if rows is None:
+        yield from batches
+        return
+    left = rows
     for lines, columns in batches:
-        if rows is not None and len(lines) >= rows:
-            yield Cells(lines[:rows], {name: values[:rows] for name, values in columns.items()})
+        if len(lines) >= left:
+            yield Cells(lines[:left], {name: values[:left] for name, values in columns.items()})
             return
-        rows = None if rows is None else rows - len(lines)
+        left -= len(lines)
         yield Cells(lines, columns)
 
 
 def pandas_index(names: Sequence[str]) -> list[str]:
     """Those of the columns that are an index which pandas has written, and no features."""
-    index = [name for name in names[:1] if name in _UNNAMED_INDEX]
-    return index + [name for name in names if _INDEX_LEVEL.fullmatch(name)]
+    index = [name for name in names if _INDEX_LEVEL.fullmatch(name)]
+    if names and names[0] in _UNNAMED_INDEX:
+        return [names[0], *index]
+    return index
 
 
 class _Seen:
@@ -430,8 +508,7 @@ class _Seen:
         if isinstance(values, Texts):
             self._add_texts(values, lines)
             return
-        kind: Kind = "date" if isinstance(values, Dates) else "number"
-        found = values.days() if isinstance(values, Dates) else values
+        kind, found = _typed(values)
         absent = np.isnan(found)
         present = found[~absent]
         self.counts["missing"] += len(found) - len(present)
@@ -440,7 +517,7 @@ class _Seen:
             return
         if kind not in self.first:
             row = int(np.argmin(absent))
-            self.first[kind] = int(lines[row]), cell_text(values, row)
+            self.first[kind] = (int(lines[row]), cell_text(values, row))
         self.zeros += int(np.count_nonzero(present == 0))
         self._average(present)
 
@@ -448,19 +525,24 @@ class _Seen:
         values: dict[str, float] = {}
         for cell, count, row in cells.counts():
             kind, value = _kind_of(cell, is_category=self._is_category)
-            if kind not in self.first or lines[row] < self.first[kind][0]:
-                self.first[kind] = int(lines[row]), cell
             self.counts[kind] += count
-            if kind in ("number", "date"):
+            if kind not in self.first or lines[row] < self.first[kind][0]:
+                self.first[kind] = (int(lines[row]), cell)
+            if kind == "category":
+                self._add_category(cell, count)
+            elif kind != "missing":
                 values[cell] = value
-                self.zeros += count * (value == 0)
-            elif kind == "category":
-                name = cell if cell in self.categories else category_name(cell)
-                if name in self.categories or len(self.categories) <= MAX_CATEGORIES:
-                    self.categories[name] += count
+                if value == 0:
+                    self.zeros += count
         if values:
             found, _ = cells.numbers(lambda cell: values.get(cell, np.nan))
             self._average(found[~np.isnan(found)])
+
+    def _add_category(self, cell: str, count: int) -> None:
+        """Count cells of a category, if it is known or there are not too many of them."""
+        name = cell if cell in self.categories else category_name(cell)
+        if name in self.categories or len(self.categories) <= MAX_CATEGORIES:
+            self.categories[name] += count
 
     def _average(self, values: Floats) -> None:
         """Add numbers or dates to the mean, also if their sum would overflow."""
@@ -481,55 +563,131 @@ class _Seen:
         kinds = [kind for kind, count in counted if count and kind != "missing"]
         if not kinds:
             return None
-        kind, rows = kinds[0], self.counts[kinds[0]]
+        kind = kinds[0]
+        rows = self.counts[kind]
         if len(kinds) > 1 and not may_be_mixed:
             line, cell = self.first[kinds[-1]]
-            raise mixed(self.name, kind, cell, path, line)
-        indicator = missing == "indicator" and self.counts["missing"] > 0
-        column = Column(self.name, kind, indicator=indicator)
-        fills = missing in ("indicator", "mean") and not indicator
+            raise mixed(self.name, kind, cell=cell, path=path, line=line)
+        has_gaps = self.counts["missing"] > 0
+        column = Column(self.name, kind, indicator=missing == "indicator" and has_gaps)
+        fills = missing in ("indicator", "mean") and not column.indicator
         if kind == "category":
             self._check_categories(rows, path)
             column.categories = sorted(self.categories)
-            if fills and not self.counts["missing"]:
+            if fills and not has_gaps:
                 column.shares = [self.categories[name] / rows for name in column.categories]
-        elif fills or (indicator and kind == "date"):  # not 0, a date far from all others
+        elif fills or (column.indicator and kind == "date"):  # not 0, a date far from all others
             column.fill = self._mean
         return column
 
     def _check_categories(self, rows: int, path: str) -> None:
         """Refuse a text column with too many distinct values (ids, names, free text)."""
-        different, name = len(self.categories), shlex.quote(self.name)
+        different = len(self.categories)
         repeats = self._is_category or rows < FEWEST_ROWS or 2 * different <= rows
-        if different > MAX_CATEGORIES or not repeats:
-            many = f"more than {MAX_CATEGORIES:,}" if different > MAX_CATEGORIES else different
-            problem = f"column {self.name!r} has {many} different texts in {rows:,} rows"
-            hint = f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
-            hint += "; dates must be written like 2024-05-31, numbers like 1.5"
-            raise bad_data(problem, path, self.first["category"][0], hint)
+        if different <= MAX_CATEGORIES and repeats:
+            return
+        many = str(different)
+        if different > MAX_CATEGORIES:
+            many = f"more than {MAX_CATEGORIES:,}"
+        problem = f"column {self.name!r} has {many} different texts in {rows:,} rows"
+        name = shlex.quote(self.name)
+        hint = (
+            f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
+            "; dates must be written like 2024-05-31, numbers like 1.5"
+        )
+        raise bad_data(problem, path, line=self.first["category"][0], hint=hint)
+
+
+def _typed(values: Floats | Dates) -> tuple[Kind, Floats]:
+    """Type of the cells of a column that is no text, and their numbers."""
+    if isinstance(values, Dates):
+        return "date", values.days()
+    return "number", values
 
 
 def _kind_of(cell: str, *, is_category: bool) -> tuple[Kind, float]:
     """Type of a cell, and its value if that is a number or a date."""
-    if cell in MISSING or is_category:
-        return ("missing" if cell in MISSING else "category"), 0.0
-    if (value := number(cell)) is not None:
+    if cell in MISSING:
+        return "missing", 0.0
+    if is_category:
+        return "category", 0.0
+    value = number(cell)
+    if value is not None:
         return "number", value
-    return ("category", 0.0) if (day := days(cell)) is None else ("date", day)
+    day = days(cell)
+    if day is not None:
+        return "date", day
+    return "category", 0.0
 
 
 def _faulty_rows(values: Values, kind: Kind, missing: str, is_category: bool) -> list[int]:
     """Rows whose cells have another type than their column, or are missing where none may be."""
-    legal: set[Kind] = {kind} if missing == "refuse" else {kind, "missing"}
+    legal: set[Kind] = {kind}
+    if missing != "refuse":
+        legal.add("missing")
     if isinstance(values, Texts):
         kinds = [_kind_of(text, is_category=is_category)[0] for text in values.texts]
-        wrong = np.array([one not in legal for one in kinds], dtype=bool)[values.codes]
+        is_wrong = np.array([one not in legal for one in kinds], dtype=bool)
+        wrong = is_wrong[values.codes]
     else:
-        own: Kind = "date" if isinstance(values, Dates) else "number"
-        absent = np.isnan(values.days() if isinstance(values, Dates) else values)
-        wrong = np.where(absent, "missing" not in legal, own not in legal)
+        own, numbers = _typed(values)
+        wrong = np.where(np.isnan(numbers), "missing" not in legal, own not in legal)
     rows: list[int] = np.flatnonzero(wrong).tolist()
     return rows
+
+
+class _Statistics:
+    """Statistics of a table: those of its columns of features, and counts of its labels."""
+
+    def __init__(self, features: Iterable[str], options: TableOptions) -> None:
+        self.columns = [_Seen(name, name in options.category) for name in features]
+        self._label = options.label or ""
+        self._positive = options.positive
+        self.rows = 0
+        self.labelled = 0
+        """Number of rows with a label, also of those that are not counted."""
+        self.labels: Counter[str] = Counter(dict.fromkeys(options.labels, 0))
+        """Rows of each label, up to one more than the largest number of classes."""
+        self.unlabelled: Counter[str] = Counter()
+        """Rows without a label, by the cell that they have instead."""
+
+    def add_all(self, batches: Iterable[Cells], no_numbers: set[str]) -> None:
+        """Add batches to the statistics, and columns with text or dates to `no_numbers`."""
+        for cells in batches:
+            self._add(cells)
+            for column in self.columns:  # the reader looks at `no_numbers` before each batch
+                if column.counts["category"] or column.counts["date"]:
+                    no_numbers.add(column.name)
+
+    def _add(self, cells: Cells) -> None:
+        self.rows += len(cells.lines)
+        for column in self.columns:
+            column.add(cells.columns[column.name], cells.lines)
+        for cell, count, _ in cells.texts(self._label).counts():
+            if cell in MISSING:
+                self.unlabelled[cell] += count
+                continue
+            self.labelled += count
+            is_known = cell in self.labels or cell == self._positive
+            if is_known or len(self.labels) <= MAX_CLASSES:
+                self.labels[cell] += count
+
+    def numeric(self) -> dict[str, bool]:
+        """Columns in which every cell is a number, with whether more than a tenth are 0."""
+        found = {}
+        for column in self.columns:
+            cells = column.counts.total()
+            if column.counts["number"] == cells:
+                found[column.name] = 10 * column.zeros > cells
+        return found
+
+    def check(self, path: str) -> None:
+        """Refuse a table without rows or without labels."""
+        if not self.rows:
+            raise no_rows(path)
+        if not self.labelled:
+            problem = f"no row has a label in column {self._label!r}"
+            raise bad_data(problem, path, line=1, hint=_no_labels(self.unlabelled))
 
 
 def infer(
@@ -549,86 +707,89 @@ def infer(
     Columns with text or dates are added to `no_numbers`, and columns in which every cell is a
     number to `numeric`, with whether more than a tenth of them are 0.
     """
-    label, path = options.label or "", reader.path
+    path = reader.path
     index = pandas_index(reader.names)
-    others = {label, options.id, *options.drop, *index}
-    seen = [_Seen(name, name in options.category) for name in reader.names if name not in others]
-    counts = Counter(dict.fromkeys(options.labels, 0))
-    labelled = 0
-    unlabelled = Counter[str]()
-    rows = 0
-    for cells in batches:
-        rows += len(cells.lines)
-        for one in seen:
-            one.add(cells.columns[one.name], cells.lines)
-            if one.counts["category"] or one.counts["date"]:
-                no_numbers.add(one.name)
-        for cell, count, _ in cells.texts(label).counts():
-            if cell in MISSING:
-                unlabelled[cell] += count
-                continue
-            labelled += count
-            if cell in counts or cell == options.positive or len(counts) <= MAX_CLASSES:
-                counts[cell] += count
-    if not rows:
-        raise no_rows(path)
-    if not labelled:
-        problem = f"no row has a label in column {label!r}"
-        raise bad_data(problem, path, 1, hint=_no_labels(unlabelled))
+    others = {options.label or "", options.id, *options.drop, *index}
+    seen = _Statistics([name for name in reader.names if name not in others], options)
+    seen.add_all(batches, no_numbers)
+    seen.check(path)
+    found = _infer_columns(seen.columns, options.missing, path, on_fault=on_fault)
+    numeric |= seen.numeric()
+    columns = [column for column in found.values() if column]
+    empty = [name for name, column in found.items() if column is None]
+    labels = _infer_labels(seen, options, path)
+    schema = Schema(
+        columns=columns,
+        label=options.label or "",
+        labels=labels.codes,
+        missing=options.missing,
+        positive=labels.positive,
+        id=options.id,
+        dropped=[*options.drop, *index, *empty],
+        label_kind=labels.kind,
+    )
+    notes = _column_notes(seen.columns, found, index=index, missing=options.missing)
+    return schema, (*labels.notes, *notes), labels.tally(seen.labelled)
+
+
+def _infer_columns(
+    seen: Sequence[_Seen],
+    missing: str,
+    path: str,
+    *,
+    on_fault: Callable[[UserError], None] | None,
+) -> dict[str, Column | None]:
+    """The inferred columns by name, None for those without values.
+
+    The faults of those that cannot be used are passed to `on_fault`, or raised without it. A table
+    of which no column is left is refused.
+    """
     found: dict[str, Column | None] = {}
     for one in seen:
         try:
-            found[one.name] = one.column(options.missing, path, may_be_mixed=on_fault is not None)
+            found[one.name] = one.column(missing, path, may_be_mixed=on_fault is not None)
         except UserError as fault:
             if on_fault is None:
                 raise
             on_fault(fault)
+    if not any(found.values()):
+        raise bad_data("no columns of features are left", path, line=1)
+    return found
+
+
+def _column_notes(
+    seen: Sequence[_Seen],
+    found: Mapping[str, Column | None],
+    *,
+    index: Sequence[str],
+    missing: str,
+) -> list[str]:
+    """Notes for the user on columns that are left out or become features in a special way."""
     columns = [column for column in found.values() if column]
-    all_numbers = (one for one in seen if one.counts["number"] == one.counts.total())
-    numeric |= {one.name: 10 * one.zeros > one.counts.total() for one in all_numbers}
-    if not columns:
-        raise bad_data("no columns of features are left", path, 1)
-    kind = label_kind(counts)
-    labels = _label_names(counts, kind)
-    positive = _positive_label(options.positive, labels, kind, path)
-    if len(labels) == 1 and positive is None and kind != "number":
-        which = "all rows with a label" if unlabelled else "all rows"
-        problem = f"there is nothing to learn: {which} have the same label, {next(iter(labels))}"
-        raise bad_data(problem, path, hint=_no_labels(unlabelled) if unlabelled else None)
-    numbers, notes = _label_numbers(labels, kind, positive, label, path)
-    empty = [name for name, column in found.items() if column is None]
+    categories = [f"{one.name} ({len(one.categories)})" for one in columns if one.categories]
+    lists = {
+        "the index that pandas has written is left out": [repr(name) for name in index],
+        "columns without values are left out": [name for name in found if found[name] is None],
+        "one feature per category": categories,
+        **_gaps(seen, found, missing),
+    }
+    return [f"{note}: {listed(names)}" for note, names in lists.items() if names]
+
+
+def _gaps(
+    seen: Sequence[_Seen], found: Mapping[str, Column | None], missing: str
+) -> dict[str, list[str]]:
+    """Notes on what missing cells become, each with the columns that have some."""
     gaps: dict[str, list[str]] = {}
+    if missing == "refuse":
+        return gaps
     for one in seen:
         column = found.get(one.name)
-        if column and one.counts["missing"] and options.missing != "refuse":
-            shown = f"{one.name} ({one.counts['missing']:,})"
-            gaps.setdefault(_replacement(column, options.missing), []).append(shown)
-    for note, names in (
-        ("the index that pandas has written is left out", [repr(name) for name in index]),
-        ("columns without values are left out", empty),
-        (
-            "one feature per category",
-            [f"{one.name} ({len(one.categories)})" for one in columns if one.categories],
-        ),
-        *((f"missing values become {what}", names) for what, names in gaps.items()),
-    ):
-        notes += [f"{note}: {listed(names)}"] if names else []
-    scan = LabelTally()
-    for name, count in labels.items():
-        scan.count(numbers.get(name, -1.0), count)
-    scan.rows = labelled  # with those that are not counted
-    dropped = [*options.drop, *index, *empty]
-    schema = Schema(
-        columns=columns,
-        label=label,
-        labels=numbers,
-        missing=options.missing,
-        positive=positive,
-        id=options.id,
-        dropped=dropped,
-        label_kind=kind,
-    )
-    return schema, tuple(notes), scan
+        count = one.counts["missing"]
+        if column and count:
+            note = f"missing values become {_replacement(column, missing)}"
+            gaps.setdefault(note, []).append(f"{one.name} ({count:,})")
+    return gaps
 
 
 def _replacement(column: Column, missing: str) -> str:
@@ -650,15 +811,61 @@ def _no_labels(cells: Counter[str]) -> str:
     return f"these cells are no labels: {listed(shown)}; if one of them is, write another word"
 
 
+class _Labels(NamedTuple):
+    """The labels of a table."""
+
+    kind: LabelKind
+    counts: Counter[str]
+    """Rows of each label, by the text that is shown."""
+    positive: str | None
+    """The label that --positive names."""
+    codes: dict[str, float]
+    notes: list[str]
+    """Notes for the user if codes differ from the labels."""
+
+    def tally(self, rows: int) -> LabelTally:
+        """Counts of the codes; `rows` is the number of rows with a label, counted or not."""
+        tally = LabelTally()
+        for name, count in self.counts.items():
+            tally.count(self.codes.get(name, -1.0), count)
+        tally.rows = rows
+        return tally
+
+
+def _infer_labels(seen: _Statistics, options: TableOptions, path: str) -> _Labels:
+    """The labels of a table; refuses a table in which all rows have the same one."""
+    kind = label_kind(seen.labels)
+    counts = _label_names(seen.labels, kind)
+    positive = _positive_label(options.positive, counts, kind=kind, path=path)
+    if len(counts) == 1 and positive is None and kind != "number":
+        which = "all rows"
+        hint = None
+        if seen.unlabelled:
+            which = "all rows with a label"
+            hint = _no_labels(seen.unlabelled)
+        problem = f"there is nothing to learn: {which} have the same label, {next(iter(counts))}"
+        raise bad_data(problem, path, hint=hint)
+    if positive is not None:
+        codes, notes = _one_against_others(counts, positive)
+    elif len(counts) > MAX_CLASSES:
+        problem = f"column {options.label!r} has more than {MAX_CLASSES:,} different labels"
+        raise bad_data(problem, path, hint="--positive VALUE runs one label against all others")
+    else:
+        codes, notes = _label_codes(counts, kind)
+    return _Labels(kind, counts=counts, positive=positive, codes=codes, notes=notes)
+
+
 def _label_names(counts: Counter[str], kind: LabelKind) -> Counter[str]:
     """Counts of labels by the text that is shown: that of the table, unless it has several."""
     spellings: dict[str, list[str]] = {}
     for text in counts:
-        spellings.setdefault(label_key(text, kind) or text, []).append(text)
+        key = label_key(text, kind) or text
+        spellings.setdefault(key, []).append(text)
     names: Counter[str] = Counter()
     for key, texts in spellings.items():
         is_unique = len(texts) == 1 and kind != "boolean"
-        names[texts[0] if is_unique else key] = sum(counts[text] for text in texts)
+        name = texts[0] if is_unique else key
+        names[name] = sum(counts[text] for text in texts)
     return names
 
 
@@ -676,33 +883,43 @@ def _positive_label(
     return label
 
 
-def _label_numbers(
-    labels: Counter[str], kind: LabelKind, positive: str | None, column: str, path: str
+def _one_against_others(
+    labels: Collection[str], positive: str
 ) -> tuple[dict[str, float], list[str]]:
+    """Codes of labels of which one is positive, and a note for the user.
+
+    If there are too many labels, only the positive one has a code of its own.
+    """
+    named = sorted(labels) if len(labels) <= MAX_CLASSES else [positive]
+    codes = dict.fromkeys(named, -1.0)
+    codes[positive] = 1.0
+    return codes, [f"label {positive} is +1, every other label -1"]
+
+
+def _label_codes(labels: Counter[str], kind: LabelKind) -> tuple[dict[str, float], list[str]]:
     """Code of each label, and notes for the user if codes differ from the labels."""
-    if positive is not None:
-        few = labels if len(labels) <= MAX_CLASSES else [positive]
-        numbers = {name: 1.0 if name == positive else -1.0 for name in sorted(few)}
-        return numbers, [f"label {positive} is +1, every other label -1"]
-    if len(labels) > MAX_CLASSES:
-        problem = f"column {column!r} has more than {MAX_CLASSES:,} different labels"
-        raise bad_data(problem, path, hint="--positive VALUE runs one label against all others")
-    is_numeric = kind == "number"
-    values = {name: value for name in labels if (value := number(name)) is not None}
+    values: dict[str, float] = {}
+    for name in labels:
+        value = number(name)
+        if value is not None:
+            values[name] = value
     if len(values) == len(labels) and class_fault(_counted(values, labels)):
         return values, []  # numbers that hardly repeat, which `find_labels` refuses
-    if is_numeric:
+    why = ""
+    if kind == "number":
         ordered = sorted(labels, key=values.__getitem__)
-        if len(ordered) != 2 or tuple(sorted(values.values())) in PLAIN_PAIRS:
+        if len(ordered) != 2 or tuple(values[name] for name in ordered) in PLAIN_PAIRS:
             return {name: values[name] for name in ordered}, []
+        negative, positive = ordered
     elif len(labels) > 2:
         return {name: float(i) for i, name in enumerate(sorted(labels))}, []
     else:  # the rarer label is positive; if equal, the later in alphabetical order
-        ordered = sorted(labels, key=lambda name: (-labels[name], name))
-    rarer = f", the rarer ({100 * labels[ordered[1]] / labels.total():.3g} %)"
-    why = rarer if not is_numeric and labels[ordered[0]] > labels[ordered[1]] else ""
-    note = f"label {ordered[0]} is -1, {ordered[1]} is +1{why}; --positive chooses another"
-    return {ordered[0]: -1.0, ordered[1]: 1.0}, [note]
+        negative, positive = sorted(labels, key=lambda name: (-labels[name], name))
+        if labels[negative] > labels[positive]:
+            share = 100 * labels[positive] / labels.total()
+            why = f", the rarer ({share:.3g} %)"
+    note = f"label {negative} is -1, {positive} is +1{why}; --positive chooses another"
+    return {negative: -1.0, positive: 1.0}, [note]
 
 
 def _counted(values: Mapping[str, float], counts: Mapping[str, int]) -> LabelTally:

@@ -7,6 +7,8 @@ once, and combined to numbers according to signs and points.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,9 +20,10 @@ MARGIN = b"0" * 24 + b"\n"  # padding, so that 24 bytes can be read before any m
 _MOST_DIGITS = 18  # digits that always fit an int64
 _POWERS = 10 ** np.arange(_MOST_DIGITS + 1)
 _HAS_64_BIT_FLOATS = np.finfo(np.longdouble).nmant == 63  # x86; elsewhere `float()` does the work
-_KEEP_LAST = np.array(
-    [0x0F0F0F0F0F0F0F0F >> 8 * (8 - n) << 8 * (8 - n) for n in range(9)], dtype="<u8"
-)
+_ALL_DIGITS = 0x0F0F0F0F0F0F0F0F
+_UNUSED_BITS = range(64, -1, -8)
+_KEEP_LAST = np.array([_ALL_DIGITS >> bits << bits for bits in _UNUSED_BITS], dtype="<u8")
+"""Masks that keep the last n of eight digits, for n from 0 to 8."""
 
 
 def keep_freed_memory() -> None:
@@ -33,10 +36,59 @@ def keep_freed_memory() -> None:
     np.empty(31 << 20, dtype=np.uint8)
 
 
+class _Structure(NamedTuple):
+    """Positions of the labels and values in plain text, which are numbers."""
+
+    has_index: NDArray[np.bool_]
+    """Whether a number is a value, with an index before it, or a label."""
+    lengths: Integers
+    """Number of digits of each index; -1 before a label."""
+    begins: Integers
+    ends: Integers
+    marks: Integers
+    """Number of marks inside each number."""
+    last: Integers
+    """Position of the last of these, or of the mark before the number."""
+    has_point: NDArray[np.bool_]
+    """Whether the last mark is a point."""
+
+
 def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
     """Parse lines `label index:value index:value` with single spaces; None if in doubt."""
     text = MARGIN + text
     letters = np.frombuffer(text, dtype=np.uint8)
+    found = _structure(letters)
+    if found is None:
+        return None
+    has_index = found.has_index
+    indices = _digits_before(text, found.begins - 1, found.lengths)[has_index]
+    width = int(indices.max(initial=-1)) + 1
+    if width - 1 > max_features:
+        return None
+    labels = np.flatnonzero(~has_index)
+    indptr = np.append(labels - np.arange(len(labels)), len(indices))
+    if not _rises_in_rows(indices, indptr):
+        return None
+    numbers, others = decimals(
+        text,
+        letters=letters,
+        begins=found.begins,
+        ends=found.ends,
+        marks=found.marks,
+        last=found.last,
+        has_point=found.has_point,
+    )
+    if len(others):
+        read = _by_float(text, found.begins[others], found.ends[others])
+        if read is None:
+            return None
+        numbers[others] = read
+    rows = CsrRows(indptr, indices.astype(np.int32), numbers[has_index], width=width)
+    return numbers[labels], rows
+
+
+def _structure(letters: NDArray[np.uint8]) -> _Structure | None:
+    """The structure of the text; None if it is not plain."""
     at = np.flatnonzero(letters - ord("0") > 9)
     kind = letters[at]
     if kind.tobytes().translate(None, _MARKS):
@@ -50,40 +102,46 @@ def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
     # the last line end: then it is a label, and its index is -1 long.
     gaps = np.flatnonzero(kind <= ord(" "))
     has_index = space[gaps[:-1]]
-    opens, closes = gaps[:-1] + has_index, gaps[1:]
+    opens = gaps[:-1] + has_index
+    closes = gaps[1:]
     at_gaps = at[gaps]
-    begins, ends = at[opens] + 1, at_gaps[1:]
+    begins = at[opens] + 1
+    ends = at_gaps[1:]
     lengths = begins - at_gaps[:-1] - 2
     if not lengths.all() or lengths.max(initial=0) > _MOST_DIGITS:
         return None
     if (begins == ends).any():  # an empty number, as in a blank line
         return None
-    indices = _digits_before(text, begins - 1, lengths)[has_index]
-    width = int(indices.max(initial=-1)) + 1
-    if width - 1 > max_features:
+    return _Structure(
+        has_index=has_index,
+        lengths=lengths,
+        begins=begins,
+        ends=ends,
+        marks=closes - opens - 1,
+        last=at[closes - 1],
+        has_point=kind[closes - 1] == ord("."),
+    )
+
+
+def _rises_in_rows(indices: Integers, indptr: Integers) -> bool:
+    """Whether indices increase in each row; `indptr` has the bounds of the rows."""
+    rises = indices[1:] > indices[:-1]
+    starts = indptr[(indptr > 0) & (indptr < len(indices))]
+    rises[starts - 1] = True  # from row to row they need not
+    return bool(rises.all())
+
+
+def _by_float(text: bytes, begins: Integers, ends: Integers) -> Floats | None:
+    """Numbers at text[begins:ends] as `float()` reads them; None if one is no finite number."""
+    spans = zip(begins.tolist(), ends.tolist(), strict=True)
+    parts = [text[begin:end] for begin, end in spans]
+    if b"".join(parts).translate(None, _OF_NUMBERS):
+        return None  # `float()` also accepts underscores, spaces and words
+    try:
+        numbers = np.array([float(part) for part in parts])
+    except ValueError:
         return None
-    labels = np.flatnonzero(~has_index)
-    indptr = np.append(labels - np.arange(len(labels)), len(indices))
-    rising = indices[1:] > indices[:-1]
-    rising[indptr[(indptr > 0) & (indptr < len(indices))] - 1] = True  # not from row to row
-    if not rising.all():
-        return None
-    has_point = kind[closes - 1] == ord(".")
-    marks, last = closes - opens - 1, at[closes - 1]
-    numbers, others = decimals(text, letters, begins, ends, marks, last, has_point)
-    if len(others):
-        spans = zip(begins[others].tolist(), ends[others].tolist(), strict=True)
-        parts = [text[begin:end] for begin, end in spans]
-        if b"".join(parts).translate(None, _OF_NUMBERS):
-            return None  # `float()` also accepts underscores, spaces and words
-        try:
-            numbers[others] = [float(part) for part in parts]
-        except ValueError:
-            return None
-        if not np.isfinite(numbers[others]).all():
-            return None
-    rows = CsrRows(indptr, indices.astype(np.int32), numbers[has_index], width)
-    return numbers[labels], rows
+    return numbers if np.isfinite(numbers).all() else None
 
 
 def decimals(
@@ -116,13 +174,14 @@ def decimals(
         numbers = _divide(numerator, power, simple)
     else:
         numbers = _divide(numerator, _POWERS[:1], simple)
-    numbers.view(np.uint64)[:] ^= minus.astype(np.uint64) << np.uint64(63)  # the sign bit
+    sign_bits = minus.astype(np.uint64) << np.uint64(63)
+    numbers.view(np.uint64)[:] ^= sign_bits
     return numbers, np.flatnonzero(~simple)
 
 
 def _whole_parts(text: bytes, points: Integers, lengths: Integers) -> Integers:
     """Integers written by the `lengths` digits before each point; usually one digit or none."""
-    whole = _short_numbers(text, points, lengths, 1)
+    whole = _short_numbers(text, points, lengths, longest=1)
     longer = np.flatnonzero(lengths > 1)
     if len(longer):
         whole[longer] = _digits_before(text, points[longer], lengths[longer])
@@ -142,7 +201,8 @@ def _divide(numerator: Integers, power: Integers, simple: NDArray[np.bool_]) -> 
     wide = np.flatnonzero(simple & (numerator > 2**53))
     power = np.broadcast_to(power, numerator.shape)
     if len(wide) and _HAS_64_BIT_FLOATS:
-        longer = numerator[wide].astype(np.longdouble) / power[wide].astype(np.longdouble)
+        dividend = numerator[wide].astype(np.longdouble)
+        longer = dividend / power[wide].astype(np.longdouble)
         quotient[wide] = longer
         mantissa = longer.view(np.uint64)[::2]
         wide = wide[mantissa & np.uint64(0x7FF) == 0x400]
@@ -154,12 +214,13 @@ def _digits_before(text: bytes, at: Integers, run: Integers) -> Integers:
     """Integers written by the `run` (at most 18) digits before each position `at`."""
     longest = run.max(initial=0)
     if longest <= 2:  # twice as fast as by 64-bit words
-        return _short_numbers(text, at, run, int(longest))
+        return _short_numbers(text, at, run, longest=int(longest))
     numbers = _eight_digits(text, at, run)
     for done in (8, 16):
         if longest > done:
             more = np.flatnonzero(run > done)
-            numbers[more] += 10**done * _eight_digits(text, at[more] - done, run[more] - done)
+            higher = _eight_digits(text, at[more] - done, run[more] - done)
+            numbers[more] += 10**done * higher
     return numbers
 
 
@@ -168,7 +229,8 @@ def _short_numbers(text: bytes, at: Integers, run: Integers, longest: int) -> In
     letters = np.frombuffer(text, dtype=np.uint8)
     short = (letters[at - 1] & 0x0F) * (run > 0)
     if longest == 2:
-        short += (letters[at - 2] & 0x0F) * (run > 1) * np.uint8(10)
+        tens = (letters[at - 2] & 0x0F) * (run > 1)
+        short += tens * np.uint8(10)
     return short.astype(np.int64)
 
 

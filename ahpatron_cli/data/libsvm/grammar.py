@@ -37,7 +37,10 @@ _ARFF = (
     'make CSV of it: `awk \'tolower($1)=="@attribute"{h=h s $2;s=","} d&&NF&&!/^%/; '
     'tolower($1)=="@data"{print h;d=1}\' FILE > data.csv`; then name data.csv and --label COLUMN',
 )
-_VOWPAL = "Vowpal Wabbit text", "write each line as `label index:value ...`, without `|` and names"
+_VOWPAL = (
+    "Vowpal Wabbit text",
+    "write each line as `label index:value ...`, without `|` and names",
+)
 _FOREIGN: dict[bytes, tuple[str, str]] = {
     b"<": ("an HTML or XML page", "check the download link"),
     b"{": ("JSON", JSON_HINTS[b"{"]),
@@ -88,54 +91,60 @@ def parse_line(
     first = next(tokens, None)
     if first is None:
         return None
-    label, has_qid, last = math.nan, False, -1
-    if may_lack_label and _NO_LABEL.fullmatch(first[0]):
-        if first[0] != b"?":
-            tokens = _TOKEN.finditer(data)  # no label: start again with the first feature
-    else:
+    label = math.nan
+    if not may_lack_label or not _NO_LABEL.fullmatch(first[0]):
         label = _label(first[0], first.start() + 1)
-    indices, values = array("i"), array("d")
+    elif first[0] != b"?":
+        tokens = _TOKEN.finditer(data)  # no label: start again with the first feature
+    indices = array("i")
+    values = array("d")
+    has_qid = False
     for token in tokens:
+        column = token.start() + 1
         feature = _FEATURE.fullmatch(token[0])
         if feature is None:
             if indices or has_qid or not _QUERY.fullmatch(token[0]):
-                raise _bad_feature(token[0], token.start() + 1)
+                raise _bad_feature(token[0], column)
             has_qid = True
             continue
         digits = feature[1].lstrip(b"0") or b"0"
         index = int(digits[:20])  # 20 digits exceed any limit
         if index > max_features:
-            problem = f"feature indices must not exceed {max_features:,}"
-            note, hint = f"{_show(digits)} is larger", "raise --max-features if that is intended"
-            raise Fault(token.start() + 1, len(feature[1]), "index-limit", problem, note, hint)
-        if index <= last:
-            note = f"index {index} comes after index {last}"
-            hint = "sort the features of each line by index, and write each of them once"
-            problem = "feature indices must increase along a line"
-            raise Fault(token.start() + 1, len(token[0]), "index-order", problem, note, hint)
+            raise _large_index(digits, column, width=len(feature[1]), limit=max_features)
+        if indices and index <= indices[-1]:
+            raise _index_order(index, indices[-1], column=column, width=len(token[0]))
         value = float(feature[2])
         if math.isinf(value):
-            raise _not_a_number(feature[2], token.start() + len(feature[1]) + 2, "value")
+            raise _not_a_number(feature[2], column + len(feature[1]) + 1, "value")
         indices.append(index)
         values.append(value)
-        last = index
-    return Line(label, indices, values, has_qid)
+    return Line(label, indices=indices, values=values, has_qid=has_qid)
 
 
 def finite_number(text: bytes) -> float | None:
     """Parse a label or value; None if it is not a finite decimal number."""
-    value = float(text) if _NUMBER.fullmatch(text) else math.inf
+    if not _NUMBER.fullmatch(text):
+        return None
+    value = float(text)
     return None if math.isinf(value) else value
 
 
 def user_error(fault: Fault, path: str, line: int, text: bytes) -> UserError:
     """Convert a fault to a `UserError` with position, excerpt of the line and hint."""
     start = fault.column - 1
+    stop = start + fault.width
+    rest = text[stop:][:EXCERPT].rstrip(b"\r")
     before = text[:start].decode("utf-8", "replace")
-    marked = text[start:][: min(fault.width, EXCERPT)].decode("utf-8", "replace")
-    after = text[start + fault.width :][:EXCERPT].rstrip(b"\r").decode("utf-8", "replace")
-    shown = before + marked + after
-    place = Place(path, line, len(before) + 1, max(1, len(marked)), shown, fault.note)
+    marked = text[start:stop][:EXCERPT].decode("utf-8", "replace")
+    after = rest.decode("utf-8", "replace")
+    place = Place(
+        path,
+        line=line,
+        column=len(before) + 1,
+        width=max(1, len(marked)),
+        text=before + marked + after,
+        note=fault.note,
+    )
     hint = hint_of(fault, path)
     if not fault.whole_file and path != STDIN_NAME:
         listed = f"`ahpatron inspect {shlex.quote(path)}` lists every faulty line"
@@ -145,31 +154,64 @@ def user_error(fault: Fault, path: str, line: int, text: bytes) -> UserError:
 
 def hint_of(fault: Fault, path: str) -> str | None:
     """The hint of a fault, with FILE replaced by the path."""
-    return fault.hint and fault.hint.replace("FILE", as_word(path), 1)
+    if fault.hint is None:
+        return None
+    return fault.hint.replace("FILE", as_word(path), 1)
 
 
 def _data_part(text: bytes) -> bytes:
     """The line without comment and carriage return; raises `Fault` if it is not ASCII text."""
-    nul, begins = text.find(b"\0"), text.startswith(UTF_16_MARKS)
-    if nul >= 0 or begins:
-        problem = "the text must be ASCII or UTF-8, not UTF-16 or binary"
-        note = "the mark of UTF-16" if begins else "a NUL byte"
-        hint = "if it is text, convert it with `iconv -f UTF-16 -t UTF-8 FILE > fixed.svm`"
-        raise Fault(1 if begins else nul + 1, 1, "binary", problem, note, hint, whole_file=True)
-    if (at := text.removesuffix(b"\r").find(b"\r")) >= 0:
-        problem = "lines must end in LF or CRLF, not in CR alone"
-        note, hint = "a carriage return", r"convert it with `tr '\r' '\n' < FILE > fixed.svm`"
-        raise Fault(at + 1, 1, "line-end", problem, note, hint, whole_file=True)
+    line = text.removesuffix(b"\r")
+    if b"\0" in text or text.startswith(UTF_16_MARKS):
+        raise _binary(text)
+    if b"\r" in line:
+        raise Fault(
+            column=line.find(b"\r") + 1,
+            width=1,
+            kind="line-end",
+            problem="lines must end in LF or CRLF, not in CR alone",
+            note="a carriage return",
+            hint=r"convert it with `tr '\r' '\n' < FILE > fixed.svm`",
+            whole_file=True,
+        )
     if len(text) > MAX_LINE:
-        problem, note = f"a line may hold {MAX_LINE >> 20} MiB at most", "this line is longer"
-        hint = "check that this is LIBSVM text"
-        raise Fault(1, 1, "line-too-long", problem, note, hint, whole_file=True)
-    data = text.removesuffix(b"\r").partition(b"#")[0]
+        raise Fault(
+            column=1,
+            width=1,
+            kind="line-too-long",
+            problem=f"a line may hold {MAX_LINE >> 20} MiB at most",
+            note="this line is longer",
+            hint="check that this is LIBSVM text",
+            whole_file=True,
+        )
+    data = line.partition(b"#")[0]
     if match := _FORBIDDEN.search(data):
-        problem = "only comments may hold characters other than plain ASCII"
-        note = f"the byte 0x{match[0][0]:02x}"
-        raise Fault(match.start() + 1, len(match[0]), "character", problem, note)
+        raise Fault(
+            column=match.start() + 1,
+            width=len(match[0]),
+            kind="character",
+            problem="only comments may hold characters other than plain ASCII",
+            note=f"the byte 0x{match[0][0]:02x}",
+        )
     return data
+
+
+def _binary(text: bytes) -> Fault:
+    """The fault of a line that is UTF-16 or no text."""
+    column = text.find(b"\0") + 1
+    note = "a NUL byte"
+    if text.startswith(UTF_16_MARKS):
+        column = 1
+        note = "the mark of UTF-16"
+    return Fault(
+        column,
+        width=1,
+        kind="binary",
+        problem="the text must be ASCII or UTF-8, not UTF-16 or binary",
+        note=note,
+        hint="if it is text, convert it with `iconv -f UTF-16 -t UTF-8 FILE > fixed.svm`",
+        whole_file=True,
+    )
 
 
 def _label(text: bytes, column: int) -> float:
@@ -177,39 +219,95 @@ def _label(text: bytes, column: int) -> float:
     if value is not None:
         return value
     if text[:1] in _FOREIGN:
-        raise _foreign(text, column, *_FOREIGN[text[:1]])
-    raise _not_a_number(text, column, "label", "a table (CSV) is read with --label COLUMN")
+        what, hint = _FOREIGN[text[:1]]
+        raise _foreign(text, column, what=what, hint=hint)
+    hint = "a table (CSV) is read with --label COLUMN"
+    raise _not_a_number(text, column, "label", hint=hint)
 
 
-def _foreign(text: bytes, column: int, what: str, hint: str) -> Fault:
+def _large_index(digits: bytes, column: int, *, width: int, limit: int) -> Fault:
+    """The fault of a feature index over the limit."""
+    return Fault(
+        column,
+        width=width,
+        kind="index-limit",
+        problem=f"feature indices must not exceed {limit:,}",
+        note=f"{_show(digits)} is larger",
+        hint="raise --max-features if that is intended",
+    )
+
+
+def _index_order(index: int, last: int, *, column: int, width: int) -> Fault:
+    """The fault of a feature index that is not larger than the one before it."""
+    return Fault(
+        column,
+        width=width,
+        kind="index-order",
+        problem="feature indices must increase along a line",
+        note=f"index {index} comes after index {last}",
+        hint="sort the features of each line by index, and write each of them once",
+    )
+
+
+def _foreign(text: bytes, column: int, *, what: str, hint: str) -> Fault:
     """The fault of a file in another format, named by `what`."""
-    problem = f"this is {what}, not LIBSVM text"
-    note = "a line must start with a label, then index:value"
-    return Fault(column, len(text), "foreign", problem, note, hint, whole_file=True)
+    return Fault(
+        column,
+        width=len(text),
+        kind="foreign",
+        problem=f"this is {what}, not LIBSVM text",
+        note="a line must start with a label, then index:value",
+        hint=hint,
+        whole_file=True,
+    )
 
 
 def _bad_feature(text: bytes, column: int) -> Fault:
     """The fault of a token that is not `index:value`."""
     index, _, value = text.partition(b":")
     if text.startswith(b"|"):
-        return _foreign(text, column, *_VOWPAL)
+        what, hint = _VOWPAL
+        return _foreign(text, column, what=what, hint=hint)
     if index == b"qid":
-        problem = "qid must be a whole number, right after the label"
-        return Fault(column, len(text), "qid", problem, f"{_show(text)} is not")
+        return Fault(
+            column,
+            width=len(text),
+            kind="qid",
+            problem="qid must be a whole number, right after the label",
+            note=f"{_show(text)} is not",
+        )
     if not index or not value or b":" in value:
-        hint = "a line has one label, and no space before or after a colon"
-        problem = "a feature must be index:value"
-        return Fault(column, len(text), "feature", problem, f"{_show(text)} is not", hint)
+        return Fault(
+            column,
+            width=len(text),
+            kind="feature",
+            problem="a feature must be index:value",
+            note=f"{_show(text)} is not",
+            hint="a line has one label, and no space before or after a colon",
+        )
     if not index.isdigit():
-        problem = "a feature index must be a whole number, from 0 on"
-        return Fault(column, len(index), "index", problem, f"{_show(index)} is not")
+        return Fault(
+            column,
+            width=len(index),
+            kind="index",
+            problem="a feature index must be a whole number, from 0 on",
+            note=f"{_show(index)} is not",
+        )
     return _not_a_number(value, column + len(index) + 1, "value")
 
 
 def _not_a_number(text: bytes, column: int, what: str, hint: str | None = None) -> Fault:
     """The fault of an invalid number; `what` is "label" or "value"."""
-    note = f"{_show(text)} is " + ("over 1.8e308" if _NUMBER.fullmatch(text) else "not")
-    return Fault(column, len(text), what, f"a {what} must be a finite decimal number", note, hint)
+    is_number = _NUMBER.fullmatch(text) is not None
+    reason = "over 1.8e308" if is_number else "not"
+    return Fault(
+        column,
+        width=len(text),
+        kind=what,
+        problem=f"a {what} must be a finite decimal number",
+        note=f"{_show(text)} is {reason}",
+        hint=hint,
+    )
 
 
 def _show(text: bytes) -> str:

@@ -62,8 +62,10 @@ class SvmReader(Reader):
         on_wait: Callable[[int], None] = lambda rows: None,
     ) -> None:
         super().__init__(source, max_rows, on_wait)
-        self._chunk_bytes, self._max_features = chunk_bytes, max_features
-        self._on_fault, self._may_lack_labels = on_fault, may_lack_labels
+        self._chunk_bytes = chunk_bytes
+        self._max_features = max_features
+        self._on_fault = on_fault
+        self._may_lack_labels = may_lack_labels
         self._line = 1
         """Number of the next line, from 1."""
 
@@ -89,10 +91,13 @@ class SvmReader(Reader):
             self.traits.no_final_newline = True
             text += b"\n"
         while text and not self.stopped and self.rows_read != self._max_rows:
-            part, text = text, b""
+            stop = len(text)
             if self._max_rows is not None:  # faults in rows after the limit do not matter
-                ends = np.flatnonzero(_line_ends(part))[: self._max_rows - self.rows_read]
-                part, text = part[: ends[-1] + 1], part[ends[-1] + 1 :]
+                left = self._max_rows - self.rows_read
+                ends = np.flatnonzero(_line_ends(text))[:left]
+                stop = int(ends[-1]) + 1
+            part = text[:stop]
+            text = text[stop:]
             chunk = self._fast(part) or self._strict(part)
             self._line += part.count(b"\n")
             if len(chunk.labels):
@@ -113,23 +118,28 @@ class SvmReader(Reader):
         if text[:first_end].endswith(b" "):  # as in LIBSVM's own files
             plain = text.replace(b" \n", b"\n")
         # a long comment would need 8 bytes of memory per byte
-        if b"#" not in text and (read := read_plain(plain, self._max_features)):
-            return Batch(read[1], read[0], np.arange(self._line, self._line + len(read[0])))
-        return self._tidied(text)
+        read = None if b"#" in text else read_plain(plain, self._max_features)
+        if read is None:
+            return self._tidied(text)
+        labels, rows = read
+        lines = np.arange(self._line, self._line + len(labels))
+        return Batch(rows, labels, lines)
 
     def _tidied(self, text: bytes) -> Batch | None:
         """Remove comments, blank lines, extra spaces and qid, then parse with vector operations."""
         if b"\0" in text or text.count(b"\r") != text.count(b"\r\n"):
             return None  # invalid even inside a comment
-        text = _LINE_END.sub(b"\n", _SPACES.sub(b" ", b"\n" + text))
-        lines = np.flatnonzero(np.diff(np.flatnonzero(_line_ends(text))) > 1)
+        text = _SPACES.sub(b" ", b"\n" + text)
+        text = _LINE_END.sub(b"\n", text)
+        ends = np.flatnonzero(_line_ends(text))
+        lines = np.flatnonzero(np.diff(ends) > 1)  # those that are not blank
         text = _BLANK_LINES.sub(b"\n", text)
         unlabelled = np.zeros(0, dtype=np.int64)
-        if self._may_lack_labels and (found := [m.start() for m in _NO_LABEL.finditer(text)]):
-            unlabelled = np.searchsorted(np.flatnonzero(_line_ends(text)), found)
-            text = _NO_LABEL.sub(rb"\n0 ", text).replace(b"\n0  ", b"\n0 ").replace(b" \n", b"\n")
+        if self._may_lack_labels:
+            text, unlabelled = _with_labels(text)
         text, queries = _QUERY.subn(rb"\1", text)
-        if (read := read_plain(text[1:], self._max_features)) is None:
+        read = read_plain(text[1:], self._max_features)
+        if read is None:
             return None
         self.traits.saw_qid |= queries > 0
         labels, rows = read
@@ -138,8 +148,11 @@ class SvmReader(Reader):
 
     def _strict(self, text: bytes) -> Batch:
         """Parse line by line; faulty lines raise an error, or are passed to `on_fault`."""
-        labels, values, columns = array("d"), array("d"), array("i")
-        ends, lines = array("q", [0]), array("q")
+        labels = array("d")
+        values = array("d")
+        columns = array("i")
+        ends = array("q", [0])
+        lines = array("q")
         for number, line_text in enumerate(text.removesuffix(b"\n").split(b"\n"), self._line):
             if not line_text:
                 continue  # fast path: there may be a million blank lines
@@ -149,10 +162,12 @@ class SvmReader(Reader):
                 )
             except Fault as fault:
                 if self._on_fault is None:
-                    raise user_error(fault, self.source.name, number, line_text) from None
+                    path = self.source.name
+                    raise user_error(fault, path, line=number, text=line_text) from None
                 self.faults += 1
                 self._on_fault(number, fault)
-                self.stopped, line = fault.whole_file, None
+                self.stopped = fault.whole_file
+                line = None
             if self.stopped:
                 break
             if line is None:
@@ -164,7 +179,7 @@ class SvmReader(Reader):
             ends.append(len(columns))
             lines.append(number)
         width = max(columns, default=-1) + 1
-        rows = CsrRows(np.array(ends), np.array(columns), np.array(values), width)
+        rows = CsrRows(np.array(ends), np.array(columns), np.array(values), width=width)
         return Batch(rows, np.array(labels), np.array(lines))
 
 
@@ -173,13 +188,25 @@ def _line_ends(text: bytes) -> NDArray[np.bool_]:
     return np.asarray(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
 
 
+def _with_labels(text: bytes) -> tuple[bytes, NDArray[np.int64]]:
+    """Tidied text with the label 0 in rows without a label, and the numbers of these rows."""
+    found = [match.start() for match in _NO_LABEL.finditer(text)]
+    if not found:
+        return text, np.zeros(0, dtype=np.int64)
+    unlabelled = np.searchsorted(np.flatnonzero(_line_ends(text)), found)
+    text = _NO_LABEL.sub(rb"\n0 ", text)
+    text = text.replace(b"\n0  ", b"\n0 ").replace(b" \n", b"\n")
+    return text, unlabelled
+
+
 def scan(path: str, max_rows: int | None = None) -> LabelTally:
     """Count rows and labels of the first `max_rows` rows, without parsing the features.
 
     Faulty labels are skipped, and a line that is too long stops the scan: the reader will find and
     report the same fault.
     """
-    found, unlabelled = LabelTally(), 0
+    found = LabelTally()
+    unlabelled = 0
     with open_source(path) as source:
         for text in whole_lines(source, CHUNK_BYTES):
             tokens = _FIRST_TOKEN.findall(b"\n" + text)

@@ -23,8 +23,8 @@ from ahpatron_cli.data.cells import (
     days,
     label_key,
     number,
+    number_text,
 )
-from ahpatron_cli.data.labels import show
 from ahpatron_cli.errors import UserError, bad_data
 
 _UNKNOWN = -1.0
@@ -336,13 +336,13 @@ def _with_shares(rows: CsrRows, shares: Sequence[Shares]) -> CsrRows:
 
 
 def cell_text(values: Values, row: int) -> str:
-    """The text of one cell."""
+    """The text of one cell; empty if it is missing."""
     one = values[row : row + 1]
     if isinstance(one, Dates):
         one = one.texts()
     if isinstance(one, Texts):
         return one.tolist()[0]
-    return show(one.tolist()[0])
+    return number_text(one.tolist()[0])
 
 
 def _counted(counts: Counter[str]) -> str:

@@ -76,6 +76,14 @@ def test_every_faulty_line_is_listed(ahpatron: Ahpatron) -> None:
     assert document["next"] == []
 
 
+def test_missing_cells_that_are_refused_are_counted_as_faults(ahpatron: Ahpatron) -> None:
+    ahpatron.write("gaps.csv", "a,b,y\n1,2,0\n,3,1\n2,4,1\n3,,0\n")
+    words = ("gaps.csv", "--label", "y", "--missing", "refuse", "--format", "json")
+    done = ahpatron("inspect", *words)
+    assert done.code == 65
+    assert [one["line"] for one in json.loads(done.out)["faulty_lines"]] == [3, 5]
+
+
 @pytest.mark.parametrize("piped", [False, True])
 def test_every_fault_of_a_table_is_counted(ahpatron: Ahpatron, piped: bool) -> None:
     sound = "".join(f"{i},2020-01-0{i % 9 + 1},x{i % 3},{i % 2}\n" for i in range(60))

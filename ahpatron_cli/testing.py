@@ -74,7 +74,7 @@ def check_learner(kind: type[Learner], reference: Reference | None = None, **par
         for law in LAWS.values():
             law(learner, stream, KERNEL)
         if reference is not None:
-            equals_reference(learner, stream, reference, params)
+            equals_reference(learner, stream, reference=reference, params=params)
     for stream in harder_streams():
         for variant in variants(learner, stream):
             for law in LAWS.values():
@@ -89,14 +89,15 @@ def variants(learner: Learner, stream: Stream) -> Iterator[Learner]:
     """
     if stream.weights is not None and not learner.takes_costs:
         return
-    ways = learner.specs()["multiclass"].words if "multiclass" in learner.specs() else ()
-    if stream.classes == 2 or not ways:
+    spec = learner.specs().get("multiclass")
+    if stream.classes == 2 or spec is None or not spec.words:
         yield learner
         return
-    for way in ways:
+    for way in spec.words:
+        params = {**learner.params(), "multiclass": way}
         # a learner may refuse a combination of parameters
         with contextlib.suppress(ParameterError):
-            yield type(learner)(**{**learner.params(), "multiclass": way})
+            yield type(learner)(**params)
 
 
 def equals_reference(
@@ -104,50 +105,63 @@ def equals_reference(
 ) -> None:
     """Check that scores and counts equal those of the reference implementation."""
     player, scores = _run(learner, stream, KERNEL, block=16)
-    trace = reference(stream.X.tolist(), stream.y.astype(int).tolist(), _gaussian, **params)
-    counts = {name: getattr(trace, name) for name in COUNTS if hasattr(trace, name)}
+    rows = stream.X.tolist()
+    labels = stream.y.astype(int).tolist()
+    trace = reference(rows, labels, _gaussian, **params)
     expected = np.array(getattr(trace, "scores", trace))
-    _agree("equals its reference implementation", player, scores, expected, counts)
+    counts = {name: getattr(trace, name) for name in COUNTS if hasattr(trace, name)}
+    law = "equals its reference implementation"
+    _agree(law, player, scores, expected=expected, counts=counts)
 
 
 def block_size_never_matters(learner: Learner, stream: Stream, kernel: Kernel) -> None:
     """Check that the results do not depend on the block size."""
     player, expected = _run(learner, stream, kernel)
+    counts = _counts(player)
     for block in (1, 7, 33, 256):
         law = f"does not depend on the block size, {block}"
-        _agree(law, *_run(learner, stream, kernel, block=block), expected, _counts(player))
+        player, scores = _run(learner, stream, kernel, block=block)
+        _agree(law, player, scores, expected=expected, counts=counts)
 
 
 def no_round_sees_a_later_one(learner: Learner, stream: Stream, kernel: Kernel) -> None:
     """Check that the prediction of round t depends neither on its label nor on later examples."""
-    before = _run(learner, stream, kernel)[1]
+    _, before = _run(learner, stream, kernel)
     for t in sorted({0, len(before) // 3, len(before) - 1}):
-        X, y = stream.X.copy(), stream.y.copy()
-        X[t + 1 :], y[t:] = 2.5 - X[t + 1 :], stream.other_labels[t:]
-        player, scores = _run(learner, stream._replace(X=X, y=y), kernel)
-        _agree(f"sees nothing later in round {t}", player, scores[: t + 1], before[: t + 1])
+        X = stream.X.copy()
+        X[t + 1 :] = 2.5 - X[t + 1 :]
+        y = stream.y.copy()
+        y[t:] = stream.other_labels[t:]
+        changed = stream._replace(X=X, y=y)
+        player, scores = _run(learner, changed, kernel)
+        law = f"sees nothing later in round {t}"
+        _agree(law, player, scores[: t + 1], expected=before[: t + 1])
 
 
 def budget_and_radius_hold(learner: Learner, stream: Stream, kernel: Kernel) -> None:
     """Check |S| <= B and ‖f‖ <= U after every few rounds, for learners with a budget or radius."""
     player = Player(learner, kernel, classes=stream.classes, horizon=len(stream.y), block=8)
-    most = math.inf if player.learner.most_kept is None else player.learner.most_kept
+    most = player.learner.most_kept
     radius = getattr(player.learner, "radius", math.inf) * (1 + 1e-9)
     for t in range(0, len(stream.y), 8):
         _feed(player, stream.part(t, t + 8))
-        for f in (loop.f for loop in player.loops):
-            size = f.size or 0
-            assert size <= most, f"{learner.name}: |S| = {size} is above the budget, {most}"
+        for loop in player.loops:
+            f = loop.f
+            if most is not None:
+                size = f.size or 0
+                assert size <= most, f"{learner.name}: |S| = {size} is above the budget, {most}"
             norm = max(_norms(f))
             assert norm <= radius, f"{learner.name}: ‖f‖ = {norm} is above the radius, {radius}"
 
 
 def one_object_runs_on_two_streams(learner: Learner, stream: Stream, kernel: Kernel) -> None:
     """Check that a run does not change the learner object: a second run gives the same scores."""
-    first = _run(learner, stream, kernel)[1]
-    _run(learner, stream._replace(X=1.5 - stream.X[::-1], y=stream.other_labels[::-1]), kernel)
+    _, first = _run(learner, stream, kernel)
+    other = stream._replace(X=1.5 - stream.X[::-1], y=stream.other_labels[::-1])
+    _run(learner, other, kernel)
     for same in (learner, type(learner)(**learner.params())):
-        _agree("has the same scores again", *_run(same, stream, kernel), first, exactly=True)
+        player, scores = _run(same, stream, kernel)
+        _agree("has the same scores again", player, scores, expected=first, exactly=True)
 
 
 def pieces_are_one_stream(learner: Learner, stream: Stream, kernel: Kernel) -> None:
@@ -156,23 +170,25 @@ def pieces_are_one_stream(learner: Learner, stream: Stream, kernel: Kernel) -> N
     Results must be bit-identical if all pieces end at multiples of 64 rounds, else up to rounding.
     """
     whole, expected = _run(learner, stream, kernel)
-    rng, rounds = np.random.default_rng(len(stream.y)), len(stream.y)
+    counts = _counts(whole)
+    rounds = len(stream.y)
+    rng = np.random.default_rng(rounds)
     for length in (1, 64, None):
-        player = Player(learner, kernel, classes=stream.classes, horizon=rounds)
-        scores = []
-        begin = 0
         law = f"runs on pieces of {length or 'any number of'} rows"
-        law += "" if length == 1 else ", saved and resumed in between"
+        if length != 1:
+            law += ", saved and resumed in between"
+        player = Player(learner, kernel, classes=stream.classes, horizon=rounds)
+        parts = []
+        begin = 0
         while begin < rounds:
             end = begin + (length or int(rng.integers(1, 90)))
-            scores.append(_feed(player, stream.part(begin, end)))
+            parts.append(_feed(player, stream.part(begin, end)))
             begin = end
             if length != 1:
-                state = copy.deepcopy(player.state_dict())
-                fresh = type(learner)(**player.learner.params())
-                player = Player(fresh, kernel, classes=stream.classes, seed=(99,))
-                player.load_state_dict(state)
-        _agree(law, player, np.concatenate(scores), expected, _counts(whole), exactly=length == 64)
+                player = _resumed(player, learner, kernel=kernel, classes=stream.classes)
+        scores = np.concatenate(parts)
+        exactly = length == 64
+        _agree(law, player, scores, expected=expected, counts=counts, exactly=exactly)
 
 
 def sparse_is_dense(learner: Learner, stream: Stream, kernel: Kernel) -> None:
@@ -182,22 +198,25 @@ def sparse_is_dense(learner: Learner, stream: Stream, kernel: Kernel) -> None:
     """
     X = np.where(np.abs(stream.X) < 0.5, 0.0, stream.X)
     for rows in (X, _with_offset_and_gaps(X)):
-        dense = _run(learner, stream._replace(X=rows), kernel)[1]
-        sparse = _run(learner, stream._replace(X=compressed(rows)), kernel)
-        _agree("runs on sparse rows as on dense ones", *sparse, dense)
-        stored = _run(learner, stream._replace(X=_storing_zeros(rows)), kernel)
-        _agree("runs on sparse rows with stored zeros as on dense ones", *stored, dense)
+        _, dense = _run(learner, stream._replace(X=rows), kernel)
+        player, scores = _run(learner, stream._replace(X=compressed(rows)), kernel)
+        _agree("runs on sparse rows as on dense ones", player, scores, expected=dense)
+        player, scores = _run(learner, stream._replace(X=_storing_zeros(rows)), kernel)
+        law = "runs on sparse rows with stored zeros as on dense ones"
+        _agree(law, player, scores, expected=dense)
 
 
 def tracked_norm_is_the_norm(learner: Learner, stream: Stream, kernel: Kernel) -> None:
     """Check that ‖f‖ of an expansion is √(aᵀKa), and that `scores` returns what is predicted."""
     player, _ = _run(learner, stream, kernel)
-    for f in (loop.f for loop in player.loops):
+    for loop in player.loops:
+        f = loop.f
         if isinstance(f, Expansion) and f.points is not None:
-            _agree("tracks ‖f‖", player, np.array(f.norm), np.array(math.hypot(*_norms(f))))
+            norm = math.hypot(*_norms(f))
+            _agree("tracks ‖f‖", player, np.array(f.norm), expected=np.array(norm))
     score = player.score(stream.X[0])
     predicted = player.learn(stream.X[0], float(stream.y[0]))
-    _agree("predicts what is read", player, np.array(predicted), np.array(score))
+    _agree("predicts what is read", player, np.array(predicted), expected=np.array(score))
 
 
 def every_mistake_is_an_update(learner: Learner, stream: Stream, kernel: Kernel) -> None:
@@ -223,13 +242,16 @@ def every_mistake_is_an_update(learner: Learner, stream: Stream, kernel: Kernel)
 
 
 Law: TypeAlias = Callable[[Learner, Stream, Kernel], None]
-# fmt: off
-LAWS: dict[str, Law] = {law.__name__: law for law in (
-    block_size_never_matters, no_round_sees_a_later_one, budget_and_radius_hold,
-    one_object_runs_on_two_streams, pieces_are_one_stream, sparse_is_dense,
-    tracked_norm_is_the_norm, every_mistake_is_an_update,
-)}
-# fmt: on
+LAWS: dict[str, Law] = {
+    "block_size_never_matters": block_size_never_matters,
+    "no_round_sees_a_later_one": no_round_sees_a_later_one,
+    "budget_and_radius_hold": budget_and_radius_hold,
+    "one_object_runs_on_two_streams": one_object_runs_on_two_streams,
+    "pieces_are_one_stream": pieces_are_one_stream,
+    "sparse_is_dense": sparse_is_dense,
+    "tracked_norm_is_the_norm": tracked_norm_is_the_norm,
+    "every_mistake_is_an_update": every_mistake_is_an_update,
+}
 """All checks by name, except the comparison with a reference implementation."""
 
 
@@ -238,9 +260,11 @@ def _streams() -> Iterator[Stream]:
     for rounds, features, noise in ((1, 1, 0.0), (70, 1, 0.4), (150, 3, 0.1), (260, 2, 0.2)):
         rng = np.random.default_rng(rounds)
         X = rng.normal(size=(rounds, features)).round(3)
-        wave = np.sin(2 * X[:, 0]) + 0.5 * X.sum(axis=1) + noise * rng.normal(size=rounds)
+        wave = np.sin(2 * X[:, 0]) + 0.5 * X.sum(axis=1)
+        wave += noise * rng.normal(size=rounds)
         flipped = rng.random(rounds) < noise
-        yield Stream(X, np.where((wave >= 0) != flipped, 1.0, -1.0))
+        positive = (wave >= 0) != flipped
+        yield Stream(X, np.where(positive, 1.0, -1.0))
 
 
 def harder_streams() -> Iterator[Stream]:
@@ -249,17 +273,22 @@ def harder_streams() -> Iterator[Stream]:
     Ties: rows so far apart that κ is 0 and so is f(x) at a new row, each repeated with equal and
     with other labels.
     """
-    rng, rounds = np.random.default_rng(38), 80
+    rng = np.random.default_rng(38)
+    rounds = 80
     X = rng.normal(size=(rounds, 2)).round(3)
-    classes = np.digitize(X[:, 0] + 0.3 * np.sin(5 * X[:, 1]), [-0.4, 0.4]).astype(float)
+    wave = X[:, 0] + 0.3 * np.sin(5 * X[:, 1])
+    classes = np.digitize(wave, [-0.4, 0.4]).astype(float)
     signs = np.where(classes > 0, 1.0, -1.0)
     weights = rng.choice([0.2, 1.0, 3.0], size=rounds)
-    far = 1e3 * rng.permutation(np.repeat(np.arange(1.0, 21.0), 4))[:, None]
+    places = np.repeat(np.arange(1.0, 21.0), 4)
+    far = 1e3 * rng.permutation(places)[:, None]
     yield Stream(X, classes, classes=3)
     yield Stream(X, signs, weights=weights)
     yield Stream(X, classes, classes=3, weights=weights)
-    yield Stream(far, rng.choice([-1.0, 1.0], size=rounds))
-    yield Stream(far, rng.integers(4, size=rounds).astype(float), classes=4)
+    two_labels = rng.choice([-1.0, 1.0], size=rounds)
+    yield Stream(far, two_labels)
+    four_labels = rng.integers(4, size=rounds).astype(float)
+    yield Stream(far, four_labels, classes=4)
 
 
 def _with_offset_and_gaps(X: Floats) -> Floats:
@@ -274,14 +303,25 @@ def _storing_zeros(X: Floats) -> CsrRows:
     """These rows as sparse rows that store every value, also 0."""
     rounds, width = X.shape
     columns = np.tile(np.arange(width, dtype=np.int32), rounds)
-    return CsrRows(np.arange(rounds + 1) * width, columns, X.ravel(), width)
+    indptr = np.arange(rounds + 1) * width
+    return CsrRows(indptr=indptr, columns=columns, values=X.ravel(), width=width)
 
 
 def _run(learner: Learner, stream: Stream, kernel: Kernel, **options: Any) -> tuple[Player, Floats]:
     """Run a learner; return the player and its scores. T is the stream length unless given."""
     given = {"horizon": len(stream.y), "classes": stream.classes, **options}
     player = Player(learner, kernel, **given)
-    return player, _feed(player, stream)
+    scores = _feed(player, stream)
+    return player, scores
+
+
+def _resumed(player: Player, learner: Learner, *, kernel: Kernel, classes: int) -> Player:
+    """A new player of another seed that continues from the saved state of this one."""
+    state = copy.deepcopy(player.state_dict())
+    fresh = type(learner)(**player.learner.params())
+    resumed = Player(fresh, kernel, classes=classes, seed=(99,))
+    resumed.load_state_dict(state)
+    return resumed
 
 
 def _calls(learner: Learner) -> list[int]:
@@ -307,27 +347,33 @@ def _norms(f: Any) -> list[float]:
         return [f.norm]
     gram = f.kernel.between(f.points, f.points)
     columns = f.coefficients.T if f.coefficients.ndim > 1 else [f.coefficients]
-    return [math.sqrt(max(float(a @ gram @ a), 0.0)) for a in columns]
+    squares = [float(a @ gram @ a) for a in columns]
+    return [math.sqrt(max(square, 0.0)) for square in squares]
 
 
 def _counts(player: Player) -> dict[str, Any]:
-    return {name: getattr(player.tally, name) for name in COUNTS} | player.statistics()
+    counts = {name: getattr(player.tally, name) for name in COUNTS}
+    return counts | player.statistics()
 
 
 def _agree(
     law: str,
     player: Player,
     scores: Floats,
+    *,
     expected: Floats,
     counts: Mapping[str, Any] | None = None,
     exactly: bool = False,
 ) -> None:
     """Assert that scores, and the counts if given, are as expected; `law` names the property."""
     broken = f"{player.learner.name} {law}: no"
-    tolerances = (0.0, 0.0) if exactly else (1e-7, 1e-9)
-    np.testing.assert_allclose(scores, expected, *tolerances, err_msg=broken)
+    rtol = 0.0 if exactly else 1e-7
+    atol = 0.0 if exactly else 1e-9
+    np.testing.assert_allclose(scores, expected, rtol=rtol, atol=atol, err_msg=broken)
+    if counts is None:
+        return
     own = _counts(player)
-    for name, count in (counts or {}).items():
+    for name, count in counts.items():
         same = own[name] == count or math.isclose(own[name], count, rel_tol=1e-9)
         assert same, f"{broken}, {name} is {own[name]}, not {count}"
 

@@ -13,10 +13,11 @@ in `choose_nearest`, which also reads the upper one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ahpatron_cli.core.numerics import (
     EPS,
@@ -49,6 +50,30 @@ class Reduction(NamedTuple):
     rescaled: bool  # False if f̄ is zero
 
 
+class _Change(NamedTuple):
+    """f, and the f̄ before rescaling: coefficients and values; with several classes by class."""
+
+    a2: Floats
+    reduced: Floats  # f̄ at the examples kept
+    at_kept: Floats  # f at the examples kept
+    a: Floats
+    values: Floats  # f(S)
+
+    def of_class(self, c: int) -> _Change:
+        """That of one class."""
+        return _Change(*[table[:, c].copy() for table in self])
+
+
+class _Rescaling(NamedTuple):
+    """How f̄ is rescaled. With several classes, arrays of shape (k,)."""
+
+    factor: Any
+    norm: Any  # ‖f̄‖ after rescaling
+    norm_before: Any  # ‖f‖
+    squared_gap: Any  # ‖f - f̄‖²
+    solid: Any  # whether f̄ ≠ 0; otherwise it is not rescaled
+
+
 def project_onto(
     gram: Floats, coefficients: Floats, select: Selection, ridge: float, norm: float | None
 ) -> Reduction:
@@ -68,10 +93,11 @@ def project_onto(
     K2 = gram.take(order, 0, mode="clip").take(order, 1, mode="clip")
     a2 = coefficients.take(order, 0)
     at_kept = values.take(order, 0)
-    a2 += _ridge_solve(K2, at_kept - product(1.0, K2.T, a2, lower=1), ridge)  # K_21 a_1
+    removed = at_kept - product(1.0, K2.T, a2, lower=1)  # f_1 at the examples kept: K_21 a_1
+    a2 += _ridge_solve(K2, removed, ridge)  # θ
     reduced = product(1.0, K2.T, a2, lower=1)
-    tables = a2, reduced, at_kept, coefficients, values
-    new = _rescaled(kept, K2[::-1, ::-1], tables, norm)
+    change = _Change(a2=a2, reduced=reduced, at_kept=at_kept, a=coefficients, values=values)
+    new = _rescaled(kept, K2[::-1, ::-1], change=change, norm=norm)
     return new._replace(coefficients=new.coefficients[::-1])
 
 
@@ -81,45 +107,63 @@ def merge_into_nearest(gram: Floats, coefficients: Floats, kept: int, norm: floa
     most = similar.max(axis=1, keepdims=True)
     # ties up to rounding: the oldest
     nearest = np.argmax(similar >= most - NEAR_TIE * np.abs(most), axis=1)
-    a2 = coefficients[:kept] + np.bincount(nearest, coefficients[kept:], minlength=kept)
-    K2, values = gram[:kept, :kept].copy(), dsymv(1.0, gram.T, coefficients)
-    tables = a2, dsymv(1.0, K2.T, a2), values[:kept], coefficients, values
-    return _rescaled(np.arange(kept), K2, tables, norm)
+    added = np.bincount(nearest, coefficients[kept:], minlength=kept)
+    a2 = coefficients[:kept] + added
+    K2 = gram[:kept, :kept].copy()
+    reduced = dsymv(1.0, K2.T, a2)
+    values = dsymv(1.0, gram.T, coefficients)
+    at_kept = values[:kept]
+    change = _Change(a2=a2, reduced=reduced, at_kept=at_kept, a=coefficients, values=values)
+    return _rescaled(np.arange(kept), K2, change=change, norm=norm)
 
 
-def _rescaled(
-    kept: Integers, K2: Floats, tables: Sequence[Floats], norm: float | None
-) -> Reduction:
-    """The `Reduction` to `f̄ = Σ a2_i κ(s_i,·)`, rescaled to `norm`; `tables` as in `_factor`."""
-    a2 = tables[0]
-    if a2.ndim == 1:
-        factor, after, before, gap, solid = _factor(tables, norm)
-        return Reduction(kept, K2, factor * a2, after, before, math.sqrt(gap), solid)
-    parts = [_factor([table[:, c].copy() for table in tables], norm) for c in range(a2.shape[1])]
-    factors, norms, norms_before, gaps, solids = (
-        np.array(part) for part in zip(*parts, strict=True)
+def _rescaled(kept: Integers, K2: Floats, *, change: _Change, norm: float | None) -> Reduction:
+    """The `Reduction` to `f̄ = Σ a2_i κ(s_i,·)`, rescaled to `norm`."""
+    if change.a2.ndim == 1:
+        scaling = _rescaling(change, norm)
+        squared_gap = scaling.squared_gap
+        solid = scaling.solid
+    else:
+        classes = range(change.a2.shape[1])
+        parts = [_rescaling(change.of_class(c), norm) for c in classes]
+        scaling = _Rescaling(*[np.array(column) for column in zip(*parts, strict=True)])
+        squared_gap = scaling.squared_gap.sum()
+        solid = bool(scaling.solid.all())
+    return Reduction(
+        kept=kept,
+        gram=K2,
+        coefficients=scaling.factor * change.a2,
+        norm=scaling.norm,
+        norm_before=scaling.norm_before,
+        gap=math.sqrt(squared_gap),
+        rescaled=solid,
     )
-    gap = math.sqrt(gaps.sum())
-    return Reduction(kept, K2, factors * a2, norms, norms_before, gap, bool(solids.all()))
 
 
-def _factor(
-    tables: Sequence[Floats], norm: float | None
-) -> tuple[float, float, float, float, bool]:
-    """Factor that rescales f̄ to `norm`, ‖f̄‖ after that, ‖f‖, ‖f - f̄‖², and whether f̄ ≠ 0.
-
-    `tables` holds a2, f̄ and f at the examples kept, a, and f(S).
-    """
-    a2, reduced, at_kept, a, values = tables
-    square, before = ddot(a2, reduced), math.sqrt(max(ddot(a, values), 0.0))
+def _rescaling(change: _Change, norm: float | None) -> _Rescaling:
+    """How f̄ of one class is rescaled to `norm`, or to ‖f‖ without `norm`."""
+    a2 = change.a2
+    before = math.sqrt(max(ddot(change.a, change.values), 0.0))
     target = before if norm is None else norm
-    # otherwise ‖f̄‖² is only rounding error, and f̄ cannot be rescaled
+    square = ddot(a2, change.reduced)
     total = dasum(a2)
+    # otherwise ‖f̄‖² is only rounding error, and f̄ cannot be rescaled
     solid = square > 4 * EPS * total * total  # not **, which raises on overflow
-    factor = target / math.sqrt(square) if solid else 1.0
-    after = target if solid else math.sqrt(max(square, 0.0))
-    gap = before * before - 2 * factor * ddot(a2, at_kept) + after * after
-    return factor, after, before, max(gap, 0.0), solid
+    if solid:
+        factor = target / math.sqrt(square)
+        after = target
+    else:
+        factor = 1.0
+        after = math.sqrt(max(square, 0.0))
+    shared = ddot(a2, change.at_kept)  # ⟨f, f̄⟩ before rescaling
+    squared_gap = before * before - 2 * factor * shared + after * after
+    return _Rescaling(
+        factor=factor,
+        norm=after,
+        norm_before=before,
+        squared_gap=max(squared_gap, 0.0),
+        solid=solid,
+    )
 
 
 def choose_largest(gram: Floats, sizes: Floats, *_: object) -> Integers:
@@ -131,7 +175,9 @@ def choose_largest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     half = len(sizes) // 2
     order = sizes.argsort()
     largest = max(sizes.item(order.item(-1)), TINY)
-    if sizes.item(order.item(-half)) - sizes.item(order.item(-half - 1)) <= 2 * SLACK * largest:
+    smallest_kept = sizes.item(order.item(-half))
+    largest_removed = sizes.item(order.item(-half - 1))
+    if smallest_kept - largest_removed <= 2 * SLACK * largest:
         order = _younger_first(sizes, SLACK * largest)  # so that the older are in the last half
     kept = order[len(order) - half :]
     kept.sort()
@@ -146,7 +192,8 @@ def choose_greedily(gram: Floats, sizes: Floats, values: Floats, ridge: float) -
     those taken. A pivoted Cholesky factorisation of K + ηI, stopped half-way, updates both; the
     rest of K is updated in panels of 32 columns.
     """
-    size, panel_size = len(values), 32
+    size = len(values)
+    panel_size = 32
     residual = values.copy()
     distance = gram.diagonal() + ridge
     left = gram.copy().T  # upper triangle: K minus what earlier panels explain
@@ -159,11 +206,11 @@ def choose_greedily(gram: Floats, sizes: Floats, values: Floats, ridge: float) -
         if number and not k:
             left = dsyrk(-1.0, panel.T, beta=1.0, c=left, overwrite_c=1)
         np.divide(np.multiply(residual, residual, out=gain), distance, out=gain)
-        most = gain.item(gain.argmax())
-        best = int((gain >= most * (1 - NEAR_TIE)).argmax() if most > floor else taken.argmin())
+        best = _largest_gain(gain, taken, floor)
         pivot = math.sqrt(distance.item(best))
         column = panel[k]
-        column[:best], column[best:] = left[:best, best], left[best, best:]
+        column[:best] = left[:best, best]
+        column[best:] = left[best, best:]
         column[best] += ridge
         if k:
             column -= panel[:k, best] @ panel[:k]
@@ -171,8 +218,17 @@ def choose_greedily(gram: Floats, sizes: Floats, values: Floats, ridge: float) -
         daxpy(column, residual, a=-residual.item(best) / pivot)  # in place
         distance -= np.multiply(column, column, out=gain)
         np.maximum(distance, ridge, out=distance)
-        taken[best], distance[best] = True, math.inf  # never taken again
+        taken[best] = True
+        distance[best] = math.inf  # never taken again
     return np.flatnonzero(taken)
+
+
+def _largest_gain(gain: Floats, taken: NDArray[np.bool_], floor: float) -> int:
+    """The oldest example of largest gain, up to rounding; the oldest not taken if none is left."""
+    most = gain.item(gain.argmax())
+    if most > floor:
+        return int((gain >= most * (1 - NEAR_TIE)).argmax())
+    return int(taken.argmin())
 
 
 def choose_nearest(gram: Floats, sizes: Floats, *_: object) -> Integers:
@@ -187,36 +243,47 @@ def choose_nearest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     of a removed example; if these are too few, the smallest losses of the rest follow. Ties up to
     rounding: the older is the neighbour, and the younger is removed.
     """
-    size, diagonal, squares = len(sizes), gram.diagonal(), sizes * sizes
-    # square roots of κ²/κ_jj have the same order and are not denormal
-    shared = np.abs(gram)
-    shared *= 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
-    shared.reshape(-1)[:: size + 1] = -1.0
-    most = np.maximum(shared.max(axis=1), 0.0)
-    most *= most
-    enough = np.sqrt(np.maximum(most - SLACK, 0.0))
-    nearest: list[int] = (shared >= enough[:, None]).argmax(axis=1).tolist()
-    losses = squares * np.maximum(diagonal - most, 0.0)
+    nearest, shared = _neighbours(gram)
+    squares = sizes * sizes
+    losses = squares * np.maximum(gram.diagonal() - shared, 0.0)
     # relative to a²: if every example has a duplicate, all losses are 0 up to rounding
     largest = max(losses.max(), 1e-4 * squares.max(), TINY / SLACK)
     order: list[int] = _younger_first(losses, SLACK * largest).tolist()
-    left = max(size // 4, 1)
-    stays, needed = [True] * size, [False] * size
+    left = max(len(sizes) // 4, 1)
+    stays = [True] * len(sizes)
+    needed = [False] * len(sizes)  # neighbours of removed examples
     for i in order:
         j = nearest[i]
         if not needed[i] and stays[j]:
-            stays[i], needed[j] = False, True
+            stays[i] = False
+            needed[j] = True
             left -= 1
             if not left:
                 break
-    for i in [i for i in order if stays[i]][:left]:
+    rest = [i for i in order if stays[i]]
+    for i in rest[:left]:
         stays[i] = False
     return np.flatnonzero(stays)
 
 
+def _neighbours(gram: Floats) -> tuple[list[int], Floats]:
+    """The neighbour j of each example i, and `κ_ij²/κ_jj`."""
+    diagonal = gram.diagonal()
+    # square roots of κ²/κ_jj have the same order and are not denormal
+    shared = np.abs(gram)
+    shared *= 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
+    shared.reshape(-1)[:: len(gram) + 1] = -1.0  # no example is its own neighbour
+    most = np.maximum(shared.max(axis=1), 0.0)
+    most *= most
+    enough = np.sqrt(np.maximum(most - SLACK, 0.0))
+    nearest: list[int] = (shared >= enough[:, None]).argmax(axis=1).tolist()
+    return nearest, most
+
+
 def _younger_first(values: Floats, unit: float) -> Integers:
     """Indices sorted by value, rounded to multiples of `unit`; ties: the youngest first."""
-    return len(values) - 1 - np.rint(values / unit)[::-1].argsort(kind="stable")
+    youngest_first = np.rint(values / unit)[::-1]
+    return len(values) - 1 - youngest_first.argsort(kind="stable")
 
 
 def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:

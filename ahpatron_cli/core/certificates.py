@@ -64,44 +64,63 @@ def comparators(
     f(x) is at most δ·Σ|a_i| and that of ‖f‖² at most δ·(Σ|a_i|)²; both are added.
     """
     to_points = Player(Perceptron(), kernel).points_of
-    sample, labels = _draw_sample(pieces, rounds, seed, to_points)
+    sample, labels = _draw_sample(pieces, rounds=rounds, seed=seed, to_points=to_points)
     gram = kernel.between(sample, sample)
     gram = (gram + gram.T) / 2
-    error = 1e-12 + min(NEAR_TIE, 8 * EPS * sample.largest)
     costs = [C * rounds / len(labels) for C in SVM_COSTS]  # the sample represents the stream
-    weights = np.array([labels, *svm_path(gram, labels, costs, seed)])
-    masses = np.abs(weights).sum(axis=1)
-    lengths = np.sqrt(np.maximum(((weights @ gram) * weights).sum(axis=1), 0) + error * masses**2)
-    names = [f"mean of {len(labels)}", *(f"SVM, C = {C:.3g}" for C in SVM_COSTS)]
+    machines = svm_path(gram, labels, costs, seed)
+    weights = np.array([labels, *machines])
+    names = [f"mean of {len(labels)}"]
+    names += [f"SVM, C = {C:.3g}" for C in SVM_COSTS]
+    error = 1e-12 + min(NEAR_TIE, 8 * EPS * sample.largest)  # δ
+    masses = np.abs(weights).sum(axis=1)  # Σ|a_i|
+    squares = ((weights @ gram) * weights).sum(axis=1)  # ‖f‖²
+    lengths = np.sqrt(np.maximum(squares, 0) + error * masses**2)
     lengths[lengths == 0] = inf  # such a direction is that of f = 0
     directions = weights / lengths[:, None]
-    largest = max(sqrt(2 * rounds), 2.0)  # beyond, ‖f‖² alone exceeds 2T, the bound at f = 0
-    grid = np.geomspace(1 / 64, largest, 1 + ceil(16 * log2(largest * 64)))  # 16 an octave
-    norms = np.union1d(grid, [radius for radius in radii if radius <= largest])
+    norms = _grid_of_norms(rounds, radii)
     losses = rounds * (error * masses / lengths)[:, None] * norms
-    for rows, signs in pieces():
-        points = to_points(rows)
-        for start in range(0, len(signs), 256):
-            part = slice(start, min(start + 256, len(signs)))
-            kernel_values = kernel.between(sample, points.slice(part.start, part.stop))
-            margins = directions @ kernel_values * signs[part]
-            losses += np.maximum(0.0, 1.0 - margins[:, None] * norms[:, None]).sum(axis=2)
-    candidates = [Comparator("0", float(rounds), 0.0)]
+    for points, signs in _blocks(pieces, to_points):
+        margins = directions @ kernel.between(sample, points) * signs
+        hinge = np.maximum(0.0, 1.0 - margins[:, None] * norms[:, None])
+        losses += hinge.sum(axis=2)
+    candidates = [Comparator("0", loss=float(rounds), norm=0.0)]
     for name, of_direction in zip(names, losses.tolist(), strict=True):
-        candidates += map(Comparator, [name] * len(norms), of_direction, norms.tolist())
+        pairs = zip(of_direction, norms.tolist(), strict=True)
+        candidates += [Comparator(name, loss=loss, norm=norm) for loss, norm in pairs]
     return candidates
 
 
+def _grid_of_norms(rounds: int, radii: Iterable[float]) -> Floats:
+    """Norms of comparators: 16 an octave, and `radii`."""
+    largest = max(sqrt(2 * rounds), 2.0)  # beyond, ‖f‖² alone exceeds 2T, the bound at f = 0
+    count = 1 + ceil(16 * log2(largest * 64))
+    grid = np.geomspace(1 / 64, largest, count)
+    within = [radius for radius in radii if radius <= largest]
+    return np.union1d(grid, within)
+
+
+def _blocks(pieces: Pieces, to_points: Callable[[Rows], Points]) -> Iterator[tuple[Points, Floats]]:
+    """The stream in blocks of at most 256 rounds: points and labels."""
+    for rows, signs in pieces():
+        points = to_points(rows)
+        for start in range(0, len(signs), 256):
+            stop = min(start + 256, len(signs))
+            yield points.slice(start, stop), signs[start:stop]
+
+
 def _draw_sample(
-    pieces: Pieces, rounds: int, seed: int, to_points: Callable[[Rows], Points]
+    pieces: Pieces, *, rounds: int, seed: int, to_points: Callable[[Rows], Points]
 ) -> tuple[Points, Floats]:
     """Draw a random sample of the stream: points and labels."""
-    rng, size = np.random.default_rng([seed, rounds]), min(rounds, SAMPLE)
+    rng = np.random.default_rng([seed, rounds])
+    size = min(rounds, SAMPLE)
     chosen = np.sort(rng.choice(rounds, size, replace=False))
     parts: list[Points] = []
     labels: list[Floats] = []
     for rows, signs in pieces():
-        here = chosen[(chosen >= 0) & (chosen < len(signs))]
+        in_piece = (chosen >= 0) & (chosen < len(signs))
+        here = chosen[in_piece]
         parts.append(to_points(rows).subset(here))
         labels.append(signs[here])
         chosen -= len(signs)
@@ -119,19 +138,25 @@ def svm_path(gram: Floats, labels: Floats, costs: Sequence[float], seed: int) ->
     hardly change. The costs must increase: each solution is the starting point for the next.
     """
     rng = np.random.default_rng(seed)
-    rows, signs = list(gram), labels.tolist()
-    diagonal = np.where(gram.diagonal() > 0, gram.diagonal(), np.inf)  # κ(x, x) = 0: α stays 0
-    alphas, values = np.zeros(len(signs)), np.zeros(len(signs))
+    rows = list(gram)
+    signs = labels.tolist()
+    diagonal = gram.diagonal()
+    diagonal = np.where(diagonal > 0, diagonal, np.inf)  # κ(x, x) = 0: α stays 0
+    alphas = np.zeros(len(signs))
+    values = np.zeros(len(signs))
     for cost in costs:
         for _ in range(30):
-            changes = np.clip(alphas + (1.0 - labels * values) / diagonal, 0.0, cost) - alphas
+            gains = (1.0 - labels * values) / diagonal
+            changes = np.clip(alphas + gains, 0.0, cost) - alphas
             active = np.flatnonzero(np.abs(changes) > 0.01 * cost)
             if not len(active):
                 break
             for i in rng.permutation(active).tolist():
-                before, sign = alphas.item(i), signs[i]
+                sign = signs[i]
+                before = alphas.item(i)
                 gain = (1.0 - sign * values.item(i)) / diagonal.item(i)
-                alphas[i] = after = min(max(before + gain, 0.0), cost)
+                after = min(max(before + gain, 0.0), cost)
+                alphas[i] = after
                 daxpy(rows[i], values, a=(after - before) * sign)
         yield alphas * labels
 
@@ -165,8 +190,20 @@ class Theorem:
 def _quantities(params: Params, counts: Counts) -> dict[str, Any]:
     """Parameters and counts of a run, and ζ with `Σ ‖f_t - f̄_t‖ <= ζ·U·J` over J halvings."""
     numbers = {name: inf if value == "inf" else value for name, value in params.items()}
-    zeta = counts["zeta"] + 1e-6 if counts.get("halvings") else 0.0  # more than rounding errors
+    zeta = 0.0
+    if counts.get("halvings"):
+        zeta = counts["zeta"] + 1e-6  # more than rounding errors
     return {**counts, **numbers, "zeta": zeta}
+
+
+def _theorem_1(f: Comparator, **_: Any) -> float:
+    """Theorem 1: `2·L_T(f) + ‖f‖²`."""
+    return 2 * f.loss + f.norm**2
+
+
+def _theorem_2(f: Comparator, **_: Any) -> float:
+    """Theorem 2: `L_T(f) + ‖f‖·√L_T(f) + ‖f‖²`."""
+    return f.loss + f.norm * sqrt(f.loss) + f.norm**2
 
 
 def _theorem_3(f: Comparator, step: float, epsilon: float, margin_updates: int, **_: Any) -> float:
@@ -182,7 +219,8 @@ def _corollary_2(
     f: Comparator, radius: float, epsilon: float, margin_steps: float, margin_updates: int, **_: Any
 ) -> float:
     """Corollary 2: `A + 9U² + 3U·√A`, `A = max(L_T(f) + 2U² + Σ_{t∈N_T}(λ_t/2 - ε), 0)`."""
-    base = max(f.loss + 2 * radius**2 + (margin_steps / 2 - epsilon * margin_updates), 0.0)
+    margins = margin_steps / 2 - epsilon * margin_updates
+    base = max(f.loss + 2 * radius**2 + margins, 0.0)  # A
     return base + 9 * radius**2 + 3 * radius * sqrt(base)
 
 
@@ -194,7 +232,9 @@ def _theorem_4(
     upper = (3 * ratio - epsilon) / (1 - 3 * ratio) * margin_updates
     lower = (ratio / sqrt(2) - epsilon) / (1 - ratio / sqrt(2)) * margin_updates
     spread = f.norm**2 / (2 * ratio)
-    return f.loss + max(12 * ratio * f.loss + upper, 0.9 * ratio * f.loss + spread + lower)
+    first = 12 * ratio * f.loss + upper
+    second = 0.9 * ratio * f.loss + spread + lower
+    return f.loss + max(first, second)
 
 
 def _share(budget: int, radius: float, zeta: float) -> float:
@@ -216,7 +256,18 @@ def _theorem_6(
     a = _share(budget, radius, zeta)
     gamma = 1 - a
     spread = (1 - 2 * zeta) * f.norm**2 * sqrt(budget) / radius
-    return f.loss + a / gamma * f.loss + spread / gamma + (a - epsilon) / gamma * margin_updates
+    margins = (a - epsilon) / gamma * margin_updates
+    return f.loss + a / gamma * f.loss + spread / gamma + margins
+
+
+def _forgetron_bound(f: Comparator, **_: Any) -> float:
+    """`4·L_T(f) + 2·‖f‖²`."""
+    return 4 * f.loss + 2 * f.norm**2
+
+
+def _forgetron_radius(budget: int, **_: Any) -> float:
+    """`√(B+1) / (4·√ln(B+1))`."""
+    return sqrt(budget + 1) / (4 * sqrt(log(budget + 1)))
 
 
 def _ahpatron_settings(given: Params, step: float, rescale: float | str) -> Params:
@@ -224,32 +275,45 @@ def _ahpatron_settings(given: Params, step: float, rescale: float | str) -> Para
     root = sqrt(float(given.get("budget", Ahpatron.budget)))
     epsilon = float(given.get("epsilon", 0.9))
     radius = float(given.get("radius", root * min(1 / 4, 0.3 * epsilon)))
-    words = {"schedule": "constant", "selection": "magnitude", "rescale": rescale}
-    return {"epsilon": epsilon, "radius": radius, "step": step * radius / root, **words}
+    return {
+        "epsilon": epsilon,
+        "radius": radius,
+        "step": step * radius / root,
+        "schedule": "constant",
+        "selection": "magnitude",
+        "rescale": rescale,
+    }
 
 
 def _avp_settings(given: Params) -> Params:
     """Default settings: λ = 1/4, for which bounds are often smallest, and ε >= (λ/2 + 1)/2."""
     step = float(given.get("step", 1 / 4))
-    return {"step": step, "epsilon": max(0.75, 0.5 + step / 4), "schedule": "constant"}
+    epsilon = max(0.75, 0.5 + step / 4)
+    return {"step": step, "epsilon": epsilon, "schedule": "constant"}
 
 
 _near = partial(isclose, rel_tol=1e-9)
 
 THEOREMS: tuple[Theorem, ...] = (
-    Theorem("1", "Theorem 1", ("perceptron",), lambda f, **_: 2 * f.loss + f.norm**2, "mistakes"),
     Theorem(
-        "2",
-        "Theorem 2",
-        ("perceptron",),
-        lambda f, **_: f.loss + f.norm * sqrt(f.loss) + f.norm**2,
-        "mistakes",
+        key="1",
+        title="Theorem 1",
+        learners=("perceptron",),
+        bound=_theorem_1,
+        counts="mistakes",
     ),
     Theorem(
-        "corollary-1",
-        "Corollary 1",
-        ("avp",),
-        _theorem_3,
+        key="2",
+        title="Theorem 2",
+        learners=("perceptron",),
+        bound=_theorem_2,
+        counts="mistakes",
+    ),
+    Theorem(
+        key="corollary-1",
+        title="Corollary 1",
+        learners=("avp",),
+        bound=_theorem_3,
         conditions=lambda schedule, step, radius, epsilon, **_: (
             ("a constant λ_t", schedule == "constant"),
             ("λ = 1", _near(step, 1.0)),
@@ -259,10 +323,10 @@ THEOREMS: tuple[Theorem, ...] = (
         settings=lambda _: {"epsilon": 0.75, "radius": inf, "step": 1.0, "schedule": "constant"},
     ),
     Theorem(
-        "corollary-2",
-        "Corollary 2",
-        ("avp",),
-        _corollary_2,
+        key="corollary-2",
+        title="Corollary 2",
+        learners=("avp",),
+        bound=_corollary_2,
         conditions=lambda schedule, step, radius, epsilon, **_: (
             ("an adaptive λ_t", schedule == "adaptive"),
             ("λ = 1", _near(step, 1.0)),
@@ -273,10 +337,10 @@ THEOREMS: tuple[Theorem, ...] = (
         settings=lambda _: {"radius": 5.0, "step": 1.0, "schedule": "adaptive"},
     ),
     Theorem(
-        "3",
-        "Theorem 3",
-        ("avp",),
-        _theorem_3,
+        key="3",
+        title="Theorem 3",
+        learners=("avp",),
+        bound=_theorem_3,
         conditions=lambda schedule, step, epsilon, **_: (
             ("a constant λ_t", schedule == "constant"),
             ("λ < 2", step < 2),
@@ -285,10 +349,10 @@ THEOREMS: tuple[Theorem, ...] = (
         settings=_avp_settings,
     ),
     Theorem(
-        "4",
-        "Theorem 4",
-        ("ahpatron", "ahpatron+"),
-        _theorem_4,
+        key="4",
+        title="Theorem 4",
+        learners=("ahpatron", "ahpatron+"),
+        bound=_theorem_4,
         conditions=lambda rescale, schedule, selection, step, radius, budget, epsilon, **_: (
             ("c_t = 0.6", rescale != "keep" and _near(rescale, 0.6)),
             ("a constant λ_t", schedule == "constant"),
@@ -298,13 +362,13 @@ THEOREMS: tuple[Theorem, ...] = (
             ("U <= √B/4", radius / sqrt(budget) <= 1 / 4),
             ("3U/√B < ε < 1", 3 * (radius / sqrt(budget)) < epsilon < 1),
         ),
-        settings=lambda given: _ahpatron_settings(given, sqrt(2), 0.6),
+        settings=lambda given: _ahpatron_settings(given, step=sqrt(2), rescale=0.6),
     ),
     Theorem(
-        "6",
-        "Theorem 6",
-        ("ahpatron", "ahpatron+"),
-        _theorem_6,
+        key="6",
+        title="Theorem 6",
+        learners=("ahpatron", "ahpatron+"),
+        bound=_theorem_6,
         conditions=lambda rescale, schedule, selection, step, radius, budget, epsilon, zeta, **_: (
             ("c_t = ‖f_t‖/U", rescale == "keep"),
             ("a constant λ_t", schedule == "constant"),
@@ -313,16 +377,16 @@ THEOREMS: tuple[Theorem, ...] = (
             ("B >= 16", budget >= 16),
             ("(1/4 + 9ζ/2)·U/√B < ε < 1", _share(budget, radius, zeta) < epsilon < 1),
         ),
-        settings=lambda given: _ahpatron_settings(given, 1 / 2, "keep"),
+        settings=lambda given: _ahpatron_settings(given, step=1 / 2, rescale="keep"),
     ),
     Theorem(
-        "forgetron",
-        "Dekel et al. 2008",
-        ("forgetron",),
-        lambda f, **_: 4 * f.loss + 2 * f.norm**2,
-        "mistakes",
+        key="forgetron",
+        title="Dekel et al. 2008",
+        learners=("forgetron",),
+        bound=_forgetron_bound,
+        counts="mistakes",
         conditions=lambda budget, **_: [("B >= 84", budget >= 84)],
-        radius=lambda budget, **_: sqrt(budget + 1) / (4 * sqrt(log(budget + 1))),
+        radius=_forgetron_radius,
     ),
 )
 
@@ -330,12 +394,14 @@ THEOREMS: tuple[Theorem, ...] = (
 def theorems_of(learner: str, asked: str | None = None) -> list[Theorem]:
     """All theorems about a learner; only the `asked` one, given by its key, if it is among them."""
     about = [theorem for theorem in THEOREMS if learner in theorem.learners]
-    return [theorem for theorem in about if theorem.key == asked] or about
+    chosen = [theorem for theorem in about if theorem.key == asked]
+    return chosen or about
 
 
 def radii_of(learner: str, params: Params) -> list[float]:
     """The largest norm of a comparator in each theorem about a learner."""
-    return [theorem.radius(**_quantities(params, {})) for theorem in theorems_of(learner)]
+    quantities = _quantities(params, {})
+    return [theorem.radius(**quantities) for theorem in theorems_of(learner)]
 
 
 class BrokenTheoremError(AssertionError):
@@ -377,28 +443,32 @@ def certify(
     certificates: dict[str, Certificate] = {}
     for theorem in theorems_of(learner):
         if not theorem.failing(params, counts):
-            certificates[theorem.key] = _certificate(theorem, params, counts, candidates)
+            certificates[theorem.key] = _certificate(
+                theorem, params=params, counts=counts, candidates=candidates
+            )
     shown = {theorem.key for theorem in theorems_of(learner, asked)}
+    applying = [certificate for key, certificate in certificates.items() if key in shown]
     # a special case equals the general theorem up to rounding: the first of them is returned
-    return min(
-        (certificate for key, certificate in certificates.items() if key in shown),
-        key=lambda certificate: round(certificate.bound, 6),
-        default=None,
-    )
+    return min(applying, key=lambda certificate: round(certificate.bound, 6), default=None)
 
 
 def _certificate(
-    theorem: Theorem, params: Params, counts: Counts, candidates: Sequence[Comparator]
+    theorem: Theorem, *, params: Params, counts: Counts, candidates: Sequence[Comparator]
 ) -> Certificate:
     """The guarantee of a theorem whose conditions hold, for the comparator with the least bound."""
     run = _quantities(params, counts)
     radius = theorem.radius(**run)
     in_ball = [f for f in candidates if f.norm <= radius]
-    bound, f = min(((theorem.bound(f, **run), f) for f in in_ball), key=lambda pair: pair[0])
+    bounds = [theorem.bound(f, **run) for f in in_ball]
+    bound = min(bounds)
+    f = in_ball[bounds.index(bound)]
     bound += 1e-9 * (counts["rounds"] + abs(bound))  # more than rounding errors
-    failures = theorem.counts == "failures"
-    count = counts["nonpositive_margins" if failures else "mistakes"]
-    trivial = counts["rounds"] - (counts["margin_updates"] if failures else 0)
+    if theorem.counts == "failures":
+        count = counts["nonpositive_margins"]
+        trivial = counts["rounds"] - counts["margin_updates"]
+    else:
+        count = counts["mistakes"]
+        trivial = counts["rounds"]
     if not count <= bound:
         raise BrokenTheoremError(
             f"{theorem.title} is broken: {theorem.learners[0]} has {count} {theorem.counts}, "

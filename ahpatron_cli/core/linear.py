@@ -47,7 +47,8 @@ class LinearModel(Hypothesis):
     kept: ClassVar[Any] = {"features": Features, "w": "w"}
 
     def __init__(self, features: Features, w: Floats) -> None:
-        self.features, self.w = features, w
+        self.features = features
+        self.w = w
 
     def check(self, state: StateReader) -> None:
         if self.features.length not in (None, len(self.w)):
@@ -58,8 +59,10 @@ class LinearModel(Hypothesis):
         return self.features.size
 
     def open(self, block: Points) -> None:
-        self.block, self.values = block, self
-        self._z = list(np.ascontiguousarray(self.features(block)))
+        self.block = block
+        self.values = self
+        z = np.ascontiguousarray(self.features(block))
+        self._z = list(z)
 
     def __getitem__(self, t: int) -> float:
         """f(x) of round t."""
@@ -72,7 +75,8 @@ class LinearModel(Hypothesis):
     def refit(self, w: Floats) -> None:
         """Set w after the feature map has changed, from this round on."""
         self.w = w
-        self._z[self.t :] = self.features(self.block.slice(self.t, self.block.size))
+        coming = self.block.slice(self.t, self.block.size)
+        self._z[self.t :] = self.features(coming)
 
     def close(self) -> None:
         self._z = []
@@ -101,18 +105,22 @@ class FourierFeatures(Features):
     _angles: Floats = np.empty((0, 0))
 
     def __init__(self, count: int, rng: np.random.Generator) -> None:
-        self.count, self._seed = count, int(rng.integers(2**63))
+        self.count = count
+        self._seed = int(rng.integers(2**63))
 
     @property
     def length(self) -> int:
         return 2 * self.count
 
     def __call__(self, block: Points) -> Floats:
-        z, length = np.empty((block.size, 2 * self.count)), 1 / math.sqrt(self.count)
-        angles = block.times(self.frequencies, np.empty((block.size, self.count)))
+        angles = np.empty((block.size, self.count))
+        angles = block.times(self.frequencies, angles)
+        z = np.empty((block.size, 2 * self.count))
+        length = 1 / math.sqrt(self.count)
         rows = max(2**15 // self.count, 1)  # as many as fit the CPU cache
         for start in range(0, block.size, rows):
-            cos_sin(angles[start : start + rows], length, z[start : start + rows])
+            part = slice(start, start + rows)
+            cos_sin(angles[part], length, z[part])
         return z
 
     def frequencies(self, columns: Integers) -> Floats:
@@ -121,18 +129,20 @@ class FourierFeatures(Features):
             drawn = [self._drawn_for(column) for column in columns.tolist()]
             self._columns = columns
             self._table = np.array(drawn).reshape(-1, self.count)
-            while len(self._recent) > max(KEPT // self.count, 1):
+            most = max(KEPT // self.count, 1)
+            while len(self._recent) > most:
                 self._recent.popitem(last=False)
         return self._table
 
     def _drawn_for(self, column: int) -> Floats:
         """Frequencies of a column: drawn, unless they are among the recent ones."""
         drawn = self._recent.get(column)
-        if drawn is None:
-            own = np.random.default_rng((self._seed, column))
-            drawn = self._recent[column] = own.standard_normal(self.count)
-        else:
+        if drawn is not None:
             self._recent.move_to_end(column)
+            return drawn
+        own = np.random.default_rng((self._seed, column))
+        drawn = own.standard_normal(self.count)
+        self._recent[column] = drawn
         return drawn
 
     @functools.cached_property
@@ -167,36 +177,44 @@ def cos_sin_by_table(angles: Floats, length: float, out: Floats) -> None:
     angles *= 1.0 / step
     k = np.rint(angles)
     angles -= k
-    if max(k.max(initial=0.0), -k.min(initial=0.0)) >= 2.0**51:  # the next line would fail
+    largest = max(k.max(initial=0.0), -k.min(initial=0.0))
+    if largest >= 2.0**51:  # the next step would fail
         np.fmod(k, NOTCHES, out=k)
     k += 1.5 * 2.0**52  # now the low bits of the double are the integer k
     notch = k.view(np.int64)
     notch &= NOTCHES - 1
-    turned = _circle().take(notch, mode="clip")
+    turned = _circle().take(notch, mode="clip")  # e^{iαk}
     square = np.multiply(angles, angles)
-    rest = np.empty(angles.shape, dtype=np.complex128)
+    rest = np.empty(angles.shape, dtype=np.complex128)  # length·e^{iαr}
     np.multiply(square, -length * step**2 / 2.0, out=rest.real)
     rest.real += length
     square *= -length * step**3 / 6.0
     square += length * step
     np.multiply(square, angles, out=rest.imag)
     turned *= rest
-    out[:, : angles.shape[1]], out[:, angles.shape[1] :] = turned.real, turned.imag
+    D = angles.shape[1]
+    out[:, :D] = turned.real
+    out[:, D:] = turned.imag
 
 
 @functools.cache
 def _circle() -> NDArray[np.complex128]:
     """Table of e^{iαk} for k = 0, 1, …; angles are reduced to [-π, π] for accuracy."""
     k = np.arange(NOTCHES)
-    angles = 2.0 * math.pi / NOTCHES * np.where(k < NOTCHES // 2, k, k - NOTCHES)
+    reduced = np.where(k < NOTCHES // 2, k, k - NOTCHES)
+    angles = 2.0 * math.pi / NOTCHES * reduced
     return np.cos(angles) + 1j * np.sin(angles)
 
 
 def _vectorised_tangent() -> bool:
     """Whether np.tan uses AVX-512: 1.6 times as fast as the table, else 3 times as slow."""
     introspect = getattr(np.lib, "introspect", None)  # since NumPy 2.0
-    found = introspect.opt_func_info("^tan$", "float64") if introspect else {}
-    targets = {loop["current"] for loops in found.values() for loop in loops.values()}
+    if introspect is None:
+        return False
+    targets = set()
+    for loops in introspect.opt_func_info("^tan$", "float64").values():
+        for loop in loops.values():
+            targets.add(loop["current"])
     return not targets.isdisjoint({"X86_V4", "AVX512_SKX"})
 
 
@@ -210,7 +228,9 @@ class KernelFeatures(Features):
     kept: ClassVar[Any] = {"points": Points, "Z": "sz"}
 
     def __init__(self, kernel: Kernel, points: Points, Z: Floats) -> None:
-        self.kernel, self.points, self.Z = kernel, points, np.ascontiguousarray(Z)
+        self.kernel = kernel
+        self.points = points
+        self.Z = np.ascontiguousarray(Z)
 
     @property
     def size(self) -> int:  # type: ignore[override]  # computed
@@ -221,7 +241,8 @@ class KernelFeatures(Features):
         return int(self.Z.shape[1])
 
     def __call__(self, block: Points) -> Floats:
-        K = self.kernel.between(block, self.points.widened(block.width))
+        points = self.points.widened(block.width)
+        K = self.kernel.between(block, points)
         features: Floats = K @ self.Z
         return features
 
@@ -231,8 +252,10 @@ def nystroem(f: Expansion, rank: int) -> LinearModel:
     assert f.points is not None
     values, V = leading(f.gram(), rank)
     roots = np.sqrt(values)
-    features = KernelFeatures(f.kernel, f.points.subset(f.support), V / roots)
-    return LinearModel(features, roots * (V.T @ f.coefficients))
+    S = f.points.subset(f.support)
+    features = KernelFeatures(f.kernel, S, V / roots)
+    w = roots * (V.T @ f.coefficients)
+    return LinearModel(features, w)
 
 
 class Sketches(KernelFeatures):
@@ -246,24 +269,35 @@ class Sketches(KernelFeatures):
 
     kept: ClassVar[Any] = {
         **KernelFeatures.kept,
-        **{"admitted": Points, "columns": "#a", "signs": "a", "pp": "pp", "pm": "ps", "_rank": int},
+        "admitted": Points,
+        "columns": "#a",
+        "signs": "a",
+        "pp": "pp",
+        "pm": "ps",
+        "_rank": int,
     }
 
     def __init__(
         self, f: Expansion, sketch: int, samples: int, rank: int, rng: np.random.Generator
     ) -> None:
         assert f.points is not None
-        K, self.rng, self._rank = f.gram(), rng, rank
+        self.rng = rng
+        self._rank = rank
+        K = f.gram()
         self.columns: Integers = rng.integers(sketch, size=f.size)
-        self.signs: Floats = np.where(rng.integers(2, size=f.size) == 0, -1.0, 1.0)
+        coins = rng.integers(2, size=f.size)
+        self.signs: Floats = np.where(coins == 0, -1.0, 1.0)
         sampled = np.sort(rng.choice(f.size, size=samples, replace=False))
         S_p = np.zeros((f.size, sketch))
         S_p[np.arange(f.size), self.columns] = self.signs
-        self.pp, self.pm = S_p.T @ K @ S_p, S_p.T @ K[:, sampled]
+        K_m = K[:, sampled]  # K·S_m
+        self.pp = S_p.T @ K @ S_p
+        self.pm = S_p.T @ K_m
         self.admitted = f.points.subset(f.support)
         super().__init__(f.kernel, self.admitted.subset(sampled), self._matrix())
-        z, values = K[:, sampled] @ self.Z, K @ f.coefficients
-        self.w = np.asarray(np.linalg.lstsq(z, values, rcond=INVERTED)[0])  # closest to f at S
+        z = K_m @ self.Z
+        values = K @ f.coefficients
+        self.w = _least_squares(z, values)  # closest to f at S
 
     @property
     def size(self) -> int:  # type: ignore[override]  # computed
@@ -279,22 +313,35 @@ class Sketches(KernelFeatures):
         self.pp[column] += sign * across
         self.pp[:, column] += sign * across
         self.pp[column, column] += self.kernel.diagonal(x)[0]
-        self.pm[column] += sign * self.kernel.between(x, self.points.widened(x.width))[0]
-        self.columns, self.signs = np.append(self.columns, column), np.append(self.signs, sign)
+        samples = self.points.widened(x.width)
+        self.pm[column] += sign * self.kernel.between(x, samples)[0]
+        self.columns = np.append(self.columns, column)
+        self.signs = np.append(self.signs, sign)
         self.admitted.extend(x)
-        before, self.Z = self.Z, self._matrix()
-        return np.asarray(np.linalg.lstsq(self.Z, before @ w, rcond=INVERTED)[0])
+        before = self.Z
+        self.Z = self._matrix()
+        return _least_squares(self.Z, before @ w)
 
     def _matrix(self) -> Floats:
+        """`Z = Φ_pm^+ V_k Σ_k^{1/2}`."""
         values, V = leading(self.pp, self._rank)
-        return np.linalg.pinv(self.pm, rcond=INVERTED) @ (V * np.sqrt(values))
+        inverse = np.linalg.pinv(self.pm, rcond=INVERTED)
+        return inverse @ (V * np.sqrt(values))
+
+
+def _least_squares(Z: Floats, values: Floats) -> Floats:
+    """The shortest w with the smallest `‖Zw - values‖`."""
+    w, *_ = np.linalg.lstsq(Z, values, rcond=INVERTED)
+    return np.asarray(w)
 
 
 def leading(matrix: Floats, rank: int) -> tuple[Floats, Floats]:
     """The `rank` largest eigenvalues of a symmetric matrix (or fewer), and their eigenvectors."""
     values, vectors = np.linalg.eigh(matrix)
-    solid = values > 1e-8 * max(values[-1], 0.0)  # smaller λ would lose half their digits
-    solid[: max(len(values) - rank, 0)] = False
+    largest = max(values[-1], 0.0)
+    solid = values > 1e-8 * largest  # smaller λ would lose half their digits
+    beyond = max(len(values) - rank, 0)
+    solid[:beyond] = False
     if not solid.any():  # a zero matrix: keep one eigenvalue, which adds nothing
         return np.ones(1), np.zeros((len(values), 1))
     return values[solid], vectors[:, solid]

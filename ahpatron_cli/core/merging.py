@@ -49,7 +49,8 @@ class MergingExpansion(Expansion):
         The merged point takes the partner's column. Ties up to rounding go to the oldest, for the
         smallest as for the partner.
         """
-        a, i = self.a, self.smallest
+        a = self.a
+        i = self.smallest
         a_i = a.item(i)
         if not math.isfinite(a_i):
             raise NumericalError("a coefficient is not a finite number", self.t)
@@ -60,24 +61,30 @@ class MergingExpansion(Expansion):
             k = self._similar(i, 0).take(columns)
             chosen = cheapest(a_i, a.take(columns), k)
             j = columns.item(chosen)
-            self._merge(i, j, *best_point(a_i / (a_i + a.item(j)), k.item(chosen)))
+            m = a_i / (a_i + a.item(j))
+            h, g = best_point(m, k.item(chosen))
+            self._merge(i, j, h=h, g=g)
         self.drop(i)
 
-    def _merge(self, i: int, j: int, h: float, g: float) -> None:
+    def _merge(self, i: int, j: int, *, h: float, g: float) -> None:
         """Put the merged point z and its coefficient in column j; column i is not changed."""
-        # merged points are in columns of rounds that are over: z at these rounds is never read
-        before, after = self.a.item(j), (self.a.item(i) + self.a.item(j)) * g
+        before = self.a.item(j)
+        after = (self.a.item(i) + before) * g  # a_z
         self.points.put_between(i, j, h)
-        new, column = self._similar(j, self.n), self.K[:, j]
+        # merged points are in columns of rounds that are over: z at these rounds is never read
+        column = self.K[:, j]
+        new = self._similar(j, self.n)
         daxpy(column, self.g, a=-before)
         daxpy(new, self.g, a=after)
-        column[:], self.a[j] = new, after
+        column[:] = new
+        self.a[j] = after
         self.noise += CANCELLED * abs(after)
 
     def _similar(self, column: int, start: int) -> Floats:
         """κ of the example in `column` with those in the columns from `start` on."""
+        own = self.points.slice(column, column + 1)
         others = self.points.slice(start, self.points.size)
-        return np.asarray(self.kernel.between(self.points.slice(column, column + 1), others)[0])
+        return np.asarray(self.kernel.between(own, others)[0])
 
 
 def cheapest(a: float, others: Floats, k: Floats) -> int:
@@ -88,12 +95,15 @@ def cheapest(a: float, others: Floats, k: Floats) -> int:
     few partners need to be compared.
     """
     most = int(k.argmax())
-    loss = loss_of(a / (a + others.item(most)), k.item(most))
+    m = a / (a + others.item(most))
+    loss = loss_of(m, k.item(most))
     if loss >= 1.0 - SLACK:  # all partners are far away and have the same loss
         return 0
     # between two columns of the table, no loss is below the lowest of the right one
-    right = bisect.bisect_left(tables()[2], -(loss + SLACK))
-    near = (k >= (max(right - 1, 0) / CELLS) ** 2).nonzero()[0].tolist()
+    _, _, lowest = tables()
+    right = bisect.bisect_left(lowest, -(loss + SLACK))
+    root = max(right - 1, 0) / CELLS
+    near = (k >= root**2).nonzero()[0].tolist()
     losses = [loss_of(a / (a + others.item(j)), k.item(j)) for j in near]
     enough = min(losses) + SLACK
     return next(j for j, loss in zip(near, losses, strict=True) if loss <= enough)
@@ -108,17 +118,25 @@ def best_point(m: float, k: float) -> tuple[float, float]:
     """The position h of the merged point, from the table, and g(h)."""
     if k <= 0.0:
         return 0.0, 1 - m
-    h = _read(tables()[1], m, k)
+    _, positions, _ = tables()
+    h = _read(positions, m, k)
     log_k = math.log(k)
-    return h, m * math.exp(log_k * (1 - h) ** 2) + (1 - m) * math.exp(log_k * h * h)
+    own = m * math.exp(log_k * (1 - h) ** 2)
+    partner = (1 - m) * math.exp(log_k * h * h)
+    return h, own + partner
 
 
 def _read(table: list[float], m: float, k: float) -> float:
     """Bilinear interpolation of a table at (m, √κ); in plain Python, ten times as fast as NumPy."""
-    x, y = m * (2.0 * CELLS), math.sqrt(k) * CELLS
-    row, column = int(x), int(y)
-    x, y, corner = x - row, y - column, row * EDGES + column
-    low, high = table[corner], table[corner + EDGES]
+    x = m * (2.0 * CELLS)
+    y = math.sqrt(k) * CELLS
+    row = int(x)
+    column = int(y)
+    x -= row
+    y -= column
+    corner = row * EDGES + column
+    low = table[corner]
+    high = table[corner + EDGES]
     low += y * (table[corner + 1] - low)
     high += y * (table[corner + EDGES + 1] - high)
     return low + x * (high - low)
@@ -132,21 +150,38 @@ def tables() -> tuple[list[float], list[float], list[float]]:
     column.
     """
     grid = np.minimum(np.arange(EDGES) / CELLS, 1.0)
-    m, k = (0.5 * grid[1:])[:, None], (grid[1:] ** 2)[None, :]
-    log_k, log_odds = np.log(k), np.log(m / (1 - m))
+    m = (0.5 * grid[1:])[:, None]
+    k = (grid[1:] ** 2)[None, :]
+    log_k = np.log(k)
+    inner = _positions(m, log_k)
+    h = np.zeros((EDGES, EDGES))  # m = 0, κ = 0: z is s_j
+    h[1:, 1:] = inner
+    losses = np.ones((EDGES, EDGES))  # κ = 0: nothing is shared
+    losses[1:, 1:] = _losses(m, k, log_k=log_k, h=inner)
+    # m → 0: the part of κ(s_i,·) outside the span of κ(s_j,·) and its derivative towards s_i
+    losses[0, 1:] = 1 - k * k * (1 - 2 * log_k)
+    lowest = losses.min(axis=0)
+    return losses.ravel().tolist(), h.ravel().tolist(), (-lowest).tolist()
+
+
+def _positions(m: Floats, log_k: Floats) -> Floats:
+    """The best h for each m and κ, by Newton's method for u(s) = 0."""
+    log_odds = np.log(m / (1 - m))
     s = log_odds + log_k
     for _ in range(60):  # enough even at m = ½, κ = e^(-2), where a step only halves the error
         t = np.tanh(0.5 * s)
-        slope = np.maximum(1 + 0.5 * log_k * (1 - t * t), 1e-9)  # 0 at a double root
-        s += np.maximum(log_odds - s - log_k * t, 0.0) / slope
-    h = np.zeros((EDGES, EDGES))  # m = 0, κ = 0: z is s_j
-    h[1:, 1:] = inner = 1 / (1 + np.exp(-s))
+        slope = 1 + 0.5 * log_k * (1 - t * t)
+        slope = np.maximum(slope, 1e-9)  # 0 at a double root
+        step = np.maximum(log_odds - s - log_k * t, 0.0)  # -u
+        s += step / slope
+    return np.asarray(1 / (1 + np.exp(-s)))
+
+
+def _losses(m: Floats, k: Floats, *, log_k: Floats, h: Floats) -> Floats:
+    """Losses of merging at the best h for each m and κ, in units of a_i²."""
     r = (1 - m) / m
-    losses = np.ones((EDGES, EDGES))  # κ = 0: nothing is shared
     # without cancellation: 1 - κ^(2(1-h)²) + r²(1 - κ^(2h²)) + 2rκ(1 - κ^(-2h(1-h)))
-    losses[1:, 1:] = -np.expm1(2 * log_k * (1 - inner) ** 2)
-    losses[1:, 1:] -= r * r * np.expm1(2 * log_k * inner * inner)
-    losses[1:, 1:] -= 2 * r * k * np.expm1(-2 * log_k * inner * (1 - inner))
-    # m → 0: the part of κ(s_i,·) outside the span of κ(s_j,·) and its derivative towards s_i
-    losses[0, 1:] = 1 - k * k * (1 - 2 * log_k)
-    return losses.ravel().tolist(), h.ravel().tolist(), (-losses.min(axis=0)).tolist()
+    losses: Floats = -np.expm1(2 * log_k * (1 - h) ** 2)
+    losses -= r * r * np.expm1(2 * log_k * h * h)
+    losses -= 2 * r * k * np.expm1(-2 * log_k * h * (1 - h))
+    return losses

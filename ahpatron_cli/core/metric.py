@@ -64,11 +64,16 @@ class Metric(Stateful):
         R, which sums to 1 over the features that vary; 0 for the others.
     """
 
-    # fmt: off
     arrays: ClassVar[Any] = (
-        "first", "scale", "count", "total", "square", "origin", "weights", "relevance",
+        "first",
+        "scale",
+        "count",
+        "total",
+        "square",
+        "origin",
+        "weights",
+        "relevance",
     )
-    # fmt: on
     kept: ClassVar[Any] = {"columns": "#w", **dict.fromkeys(arrays, "w"), "fresh": float}
     first: Floats
     scale: Floats
@@ -87,7 +92,8 @@ class Metric(Stateful):
         self._note_shifted()
 
     def check(self, state: StateReader) -> None:
-        if (self.columns < 0).any() or (np.diff(self.columns) <= 0).any():
+        negative = (self.columns < 0).any()
+        if negative or (np.diff(self.columns) <= 0).any():
             raise state.refusal("columns", "must increase")
         if (self.scale < 0).any():
             raise state.refusal("scale", "must not be negative")
@@ -95,7 +101,8 @@ class Metric(Stateful):
 
     def _note_shifted(self) -> None:
         """Note the columns with an origin: sparse points store a value of each of them."""
-        self._shifted = self.columns[self.origin != 0.0].astype(np.int32)
+        shifted = self.columns[self.origin != 0.0]
+        self._shifted = shifted.astype(np.int32)
 
     def expect(self, points: Points) -> None:
         """Set the weight of features that are nonzero for the first time, from their first value.
@@ -103,27 +110,16 @@ class Metric(Stateful):
         S and all earlier examples are 0 there, so the weight had no effect before.
         """
         if isinstance(points, SparsePoints):
-            rows = points.csr.without_zeros()
-            self._insert(rows.columns)
-            places, _ = self._find(rows.columns)  # all are there now
-            new = self.weights[places] == 0.0
-            owners = rows.owners[new]
-            places = places[new]
-            values = rows.values[new]
+            owners, places, values = self._unweighted_sparse(points)
+        elif points.width <= len(self.columns) and self.weights.all():  # as nearly always
+            return
         else:
-            if points.width > len(self.columns):
-                self._insert(np.arange(points.width))
-            elif self.weights.all():  # as nearly always
-                return
-            unset = np.flatnonzero(self.weights == 0.0)
-            rest = points.coordinates[:, unset]
-            owners, numbers = rest.nonzero()
-            places = unset[numbers]
-            values = rest[owners, numbers]
+            owners, places, values = self._unweighted_dense(points)
         if not len(places):
             return
         if not self.weights.any():  # the first nonzero row is scaled to length 1
-            self.fresh = 1.0 / math.sqrt(np.count_nonzero(owners == owners[0]))
+            in_first_row = np.count_nonzero(owners == owners[0])
+            self.fresh = 1.0 / math.sqrt(in_first_row)
         places, earliest = np.unique(places, return_index=True)  # in order of time
         values = values[earliest]
         self.first[places] = values
@@ -131,38 +127,62 @@ class Metric(Stateful):
         weights = self.fresh / np.maximum(np.abs(values), TINY)
         self.weights[places] = np.minimum(weights, HUGE)
 
+    def _unweighted_sparse(self, points: SparsePoints) -> tuple[Any, Any, Any]:
+        """Row, place and value of each nonzero value of a feature without a weight, row by row."""
+        rows = points.csr.without_zeros()
+        self._insert(rows.columns)
+        places, _ = self._find(rows.columns)  # all are there now
+        new = self.weights[places] == 0.0
+        return rows.owners[new], places[new], rows.values[new]
+
+    def _unweighted_dense(self, points: Points) -> tuple[Any, Any, Any]:
+        """The same for dense points."""
+        if points.width > len(self.columns):
+            self._insert(np.arange(points.width))
+        unset = np.flatnonzero(self.weights == 0.0)
+        rest = points.coordinates[:, unset]
+        owners, numbers = rest.nonzero()
+        return owners, unset[numbers], rest[owners, numbers]
+
     def add(self, points: Points) -> None:
         """Add examples, after `expect`, to the statistics."""
         if isinstance(points, SparsePoints):
-            rows = points.csr.without_zeros()
-            places, known = self._find(rows.columns)
-            assert known.all()
-            moved = rows.values - self.first[places]
-            moved *= self.scale[places]
-            squares = moved * moved
-            if not squares.max(initial=0.0) < FAR * FAR:
-                largest = np.zeros(len(self.columns))
-                np.maximum.at(largest, places, np.abs(rows.values))
-                self._rescale(largest)
-                self.add(points)
-                return
-            np.add.at(self.count, places, 1.0)
-            np.add.at(self.total, places, moved)
-            np.add.at(self.square, places, squares)
+            self._add_sparse(points.csr.without_zeros())
         else:
-            coordinates = points.coordinates
-            filled = coordinates != 0.0
-            moved = coordinates - self.first
-            moved *= self.scale
-            moved *= filled
-            squares = np.einsum("ij,ij->j", moved, moved)
-            if not squares.max(initial=0.0) < FAR * FAR:
-                self._rescale(np.abs(coordinates).max(axis=0))
-                self.add(points)
-                return
-            self.count += filled.sum(axis=0)
-            self.total += moved.sum(axis=0)
-            self.square += squares
+            self._add_dense(points.coordinates)
+
+    def _add_sparse(self, rows: CsrRows) -> None:
+        """Add sparse rows that store no zeros to the statistics."""
+        places, known = self._find(rows.columns)
+        assert known.all()
+        moved = rows.values - self.first[places]
+        moved *= self.scale[places]
+        squares = moved * moved
+        if not squares.max(initial=0.0) < FAR * FAR:
+            largest = np.zeros(len(self.columns))
+            np.maximum.at(largest, places, np.abs(rows.values))
+            self._rescale(largest)
+            self._add_sparse(rows)
+            return
+        np.add.at(self.count, places, 1.0)
+        np.add.at(self.total, places, moved)
+        np.add.at(self.square, places, squares)
+
+    def _add_dense(self, coordinates: Floats) -> None:
+        """Add dense rows to the statistics."""
+        filled = coordinates != 0.0
+        moved = coordinates - self.first
+        moved *= self.scale
+        moved *= filled
+        squares = np.einsum("ij,ij->j", moved, moved)
+        if not squares.max(initial=0.0) < FAR * FAR:
+            largest = np.abs(coordinates).max(axis=0)
+            self._rescale(largest)
+            self._add_dense(coordinates)
+            return
+        self.count += filled.sum(axis=0)
+        self.total += moved.sum(axis=0)
+        self.square += squares
 
     def _rescale(self, largest: Floats) -> None:
         """Decrease `scale` where needed so that values up to `largest` can be squared."""
@@ -188,13 +208,15 @@ class Metric(Stateful):
 
     def _insert(self, columns: Any) -> None:
         """Insert those of these columns that are new."""
-        known = self._find(columns)[1]
-        if not known.all():
-            new = np.unique(columns[~known])
-            places = self.columns.searchsorted(new)
-            self.columns = np.insert(self.columns, places, new)
-            for name in self.arrays:
-                setattr(self, name, np.insert(getattr(self, name), places, 0.0))
+        _, known = self._find(columns)
+        if known.all():
+            return
+        new = np.unique(columns[~known])
+        places = self.columns.searchsorted(new)
+        self.columns = np.insert(self.columns, places, new)
+        for name in self.arrays:
+            longer = np.insert(getattr(self, name), places, 0.0)
+            setattr(self, name, longer)
 
     def weighted(self, points: Points) -> Points:
         """Examples as points of the kernel: `P·(x - origin)`, within ±`FAR`.
@@ -207,13 +229,18 @@ class Metric(Stateful):
             places, known = self._find(rows.columns)
             x = rows.values
             weights = _taken(self.weights, places, known)
-            origin = _taken(self.origin, places, known) if len(self._shifted) else np.zeros(1)
+            origin = np.zeros(1)
+            if len(self._shifted):
+                origin = _taken(self.origin, places, known)
         else:
             points = points.widened(len(self.columns))
-            more = (0, points.width - len(self.columns))
             x = points.coordinates
-            weights = np.pad(self.weights, more) if more[1] else self.weights
-            origin = np.pad(self.origin, more) if more[1] else self.origin
+            weights = self.weights
+            origin = self.origin
+            more = points.width - len(self.columns)
+            if more:
+                weights = np.pad(weights, (0, more))
+                origin = np.pad(origin, (0, more))
         z = x - origin
         z *= weights
         if not weights.all():
@@ -236,7 +263,8 @@ class Metric(Stateful):
         mean = self.first * self.scale + shift
         # the first value is one of them, so at most log10(count) digits cancel
         variance = np.maximum(self.square / filled - shift * shift, 0.0)
-        deviation = np.sqrt(variance + (rounds - self.count) / rounds * mean**2)
+        empty = (rounds - self.count) / rounds  # 1 - p
+        deviation = np.sqrt(variance + empty * mean**2)
         on = deviation > CANCELLED * np.abs(mean)
         # (1 - p)·mean² <= spread, so a column with an origin is 0 in less than 1/64 of the rows
         shifted = on & (np.abs(mean) > 8.0 * deviation)
@@ -257,17 +285,21 @@ class Metric(Stateful):
         shares = np.full(len(on), base)
         if gradients is not None:
             sloping = on & (gradients > 0.0)
-            gradients = np.where(sloping, gradients * (self.weights * deviation) ** 2, 0.0)
-            total = gradients.sum()
+            scaled = gradients * (self.weights * deviation) ** 2
+            scaled = np.where(sloping, scaled, 0.0)  # g
+            total = scaled.sum()
             if 0 < total < math.inf:
                 slow = 60.0 * features
-                equal = max(0.1, slow / (slow + math.sqrt(max(classes - 1, 1)) * rounds))  # λ
+                seen = math.sqrt(max(classes - 1, 1)) * rounds
+                equal = max(0.1, slow / (slow + seen))  # λ
                 base *= equal
-                shares = (1 - equal) * gradients / total + base
+                shares = (1 - equal) * scaled / total + base
         self.relevance = np.where(on, shares, 0.0)
         # Σ_j var_j·P_j² before P is divided by its root; 0 if nothing varies
-        norm = math.sqrt(float(self.relevance @ self.count) / rounds) or 1.0
-        weights = np.minimum(np.sqrt(shares) / deviation / norm, HUGE)
+        square = float(self.relevance @ self.count) / rounds
+        norm = math.sqrt(square) or 1.0
+        weights = np.sqrt(shares) / deviation / norm
+        weights = np.minimum(weights, HUGE)
         self.weights = np.where(self.count > 0, weights, 0.0)
         self.fresh = math.sqrt(base) / norm
 
@@ -283,22 +315,30 @@ class Metric(Stateful):
             if isinstance(points, DensePoints):
                 moved = matrix @ points.coordinates
                 means[: points.width] += np.einsum("ij,ij->j", moved, moved)
-                continue
-            by_column, columns = _transposed(points.csr)
-            places, known = self._find(columns)
-            turned = np.ascontiguousarray(matrix.T)
-            for start in range(0, len(columns), 4096):  # the columns of S may be many
-                part = slice(start, min(start + 4096, len(columns)))
-                moved = sparse_product(by_column.slice(part.start, part.stop), turned)
-                squares = np.einsum("ij,ij->i", moved, moved)
-                means[places[part][known[part]]] += squares[known[part]]  # no place twice
+            else:
+                self._add_squares(means, matrix, points.csr)
         return means / len(a)
+
+    def _add_squares(self, sums: Floats, matrix: Floats, rows: CsrRows) -> None:
+        """Add the squares of `matrix`·`rows` to `sums`, by column."""
+        by_column, columns = _transposed(rows)
+        places, known = self._find(columns)
+        turned = np.ascontiguousarray(matrix.T)
+        for start in range(0, len(columns), 4096):  # the columns of S may be many
+            stop = min(start + 4096, len(columns))
+            moved = sparse_product(by_column.slice(start, stop), turned)
+            squares = np.einsum("ij,ij->i", moved, moved)
+            here = known[start:stop]
+            sums[places[start:stop][here]] += squares[here]  # no place twice
 
     @property
     def effective(self) -> float:
         """Effective number of features: exp of the entropy of the relevances."""
         shares = self.relevance[self.relevance > 0]
-        return math.exp(-float(shares @ np.log(shares))) if len(shares) else 0.0
+        if not len(shares):
+            return 0.0
+        negative_entropy = float(shares @ np.log(shares))
+        return math.exp(-negative_entropy)
 
 
 def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
@@ -306,7 +346,8 @@ def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
     metrics = [f.metric for f in fs if isinstance(f, MetricExpansion)]
     shares: dict[int, float] = {}
     for metric in metrics:
-        for column, share in zip(metric.columns.tolist(), metric.relevance.tolist(), strict=True):
+        columns = metric.columns.tolist()
+        for column, share in zip(columns, metric.relevance.tolist(), strict=True):
             shares[column] = shares.get(column, 0.0) + share / len(metrics)
     ranked = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
     return [(column, share) for column, share in ranked[:most] if share > 0]
@@ -314,7 +355,8 @@ def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
 
 def _inverse_size(values: Floats) -> Floats:
     """Powers of two: times these, the values have a size of 1/2 to 1 (denormal ones: less)."""
-    _, exponents = np.frexp(np.maximum(np.abs(values), TINY))
+    sizes = np.maximum(np.abs(values), TINY)
+    _, exponents = np.frexp(sizes)
     return np.ldexp(1.0, -exponents)
 
 
@@ -338,8 +380,13 @@ def _transposed(rows: CsrRows) -> tuple[CsrRows, Any]:
     """The transpose, with a row per column that has a value, and the numbers of these columns."""
     order = np.argsort(rows.columns, kind="stable")
     columns, starts = np.unique(rows.columns[order], return_index=True)
-    owners, indptr = rows.owners[order].astype(np.int32), np.append(starts, len(order))
-    return CsrRows(indptr, owners, rows.values[order], len(rows)), columns
+    transposed = CsrRows(
+        indptr=np.append(starts, len(order)),
+        columns=rows.owners[order].astype(np.int32),
+        values=rows.values[order],
+        width=len(rows),
+    )
+    return transposed, columns
 
 
 class MetricExpansion(SecondOrder):
@@ -371,7 +418,8 @@ class MetricExpansion(SecondOrder):
             self.points = self.metric.weighted(self.examples)
 
     def open(self, block: Points) -> None:
-        self.metric.expect(block.slice(self._counted, block.size))
+        coming = block.slice(self._counted, block.size)
+        self.metric.expect(coming)
         super().open(self.metric.weighted(block))
         self.block = block
 
@@ -396,7 +444,8 @@ class MetricExpansion(SecondOrder):
     def count(self, stop: int) -> None:
         """Add the examples of the block up to round `stop` to the statistics of the metric."""
         if stop > self._counted:
-            self.metric.add(self.block.slice(self._counted, stop))
+            passed = self.block.slice(self._counted, stop)
+            self.metric.add(passed)
             self._counted = stop
 
     def at(self, points: Points) -> Floats:
@@ -417,17 +466,24 @@ class MetricExpansion(SecondOrder):
         np.fill_diagonal(distances, 0.0)
         gradients = None
         if enough:
-            gradients = self.metric.gradients(self.kernel.slopes(distances), a, self.points)
-        self.metric.change(rounds, gradients, a.shape[1])
+            slopes = self.kernel.slopes(distances)
+            gradients = self.metric.gradients(slopes, a, self.points)
+        self.metric.change(rounds, gradients, classes=a.shape[1])
         K0 = self.kernel.at(distances)
         self.points = self.metric.weighted(self.examples)
         distances, _ = self.kernel.distances(self.points, self.points)
         if enough:
-            np.fill_diagonal(distances, np.inf)
-            self.smooth = int(np.median(distances.min(axis=1)) > math.sqrt(3.0))
-            self.kernel = Matern(self.smooth > 0)
+            self._choose_kernel(distances)
         np.fill_diagonal(distances, 0.0)
-        self._transfer(Transfer(K0, self.kernel.at(distances), tolerance))
+        K1 = self.kernel.at(distances)
+        self._transfer(Transfer(K0, K1, tolerance))
+
+    def _choose_kernel(self, distances: Floats) -> None:
+        """Choose the form of κ from the matrix of distances √3·‖s - s'‖; changes its diagonal."""
+        np.fill_diagonal(distances, np.inf)
+        nearest = distances.min(axis=1)
+        self.smooth = int(np.median(nearest) > math.sqrt(3.0))
+        self.kernel = Matern(self.smooth > 0)
 
     def _transfer(self, transfer: Transfer) -> None:
         """Convert all heads to a new kernel; examples in the span of older ones leave S."""
@@ -464,27 +520,34 @@ class Transfer:
         K0.flat[:: n + 1] += 1e-7  # keeps K0 positive definite despite rounding
         self._L0, _ = dpotrf(K0.T, lower=1, overwrite_a=1)  # the transpose has LAPACK's order
         W, self.stays = span(K1, tolerance)  # W = L1⁻¹·K1
-        self._L1 = W.T if len(self.stays) == n else np.asfortranarray(W[:, self.stays].T)
+        self._L1 = W.T
+        if len(self.stays) < n:
+            self._L1 = np.asfortranarray(W[:, self.stays].T)
         self._T = dtrsm(1.0, self._L0, W.T, lower=1)
 
     def convert(self, head: Head) -> None:
         """Convert coefficients and covariance of a head."""
-        L0, L1 = self._L0, self._L1
+        L0 = self._L0
+        L1 = self._L1
         head.C.settle()
         N = dsymm(1.0, head.C.A, L0, lower=1)
-        N = dtrmm(1.0, L0, N, lower=1, trans_a=1, overwrite_b=1)
-        means = dtrmm(1.0, L0, head.a.reshape(len(L0), -1), lower=1, trans_a=1)
+        N = dtrmm(1.0, L0, N, lower=1, trans_a=1, overwrite_b=1)  # L0ᵀ·C·L0
+        a = head.a.reshape(len(L0), -1)
+        means = dtrmm(1.0, L0, a, lower=1, trans_a=1)  # L0ᵀ·a
         Y, h = _informed(N, self._T, means)
         M = dsyrk(1.0, Y, trans=1, lower=1)
         M.flat[:: len(M) + 1] += 1.0
         root, _ = dpotrf(M, lower=1, overwrite_a=1)
-        root = dtrmm(1.0, L1, root, lower=1)
-        head.a = dpotrs(root, L1 @ h, lower=1)[0].reshape(len(M), *head.a.shape[1:])
-        head.C = Symmetric(dpotri(root, lower=1, overwrite_c=1)[0])
+        root = dtrmm(1.0, L1, root, lower=1)  # root·rootᵀ = L1·M·L1ᵀ = C⁻¹
+        a, _ = dpotrs(root, L1 @ h, lower=1)
+        C, _ = dpotri(root, lower=1, overwrite_c=1)
+        head.a = a.reshape(len(M), *head.a.shape[1:])
+        head.C = Symmetric(C)
 
     def inverse(self) -> Symmetric:
         """Q = K1^{-1} on the examples that stay."""
-        return Symmetric(dpotri(self._L1, lower=1)[0])
+        Q, _ = dpotri(self._L1, lower=1)
+        return Symmetric(Q)
 
 
 def _informed(N: Floats, T: Floats, means: Floats) -> tuple[Floats, Floats]:
@@ -495,12 +558,16 @@ def _informed(N: Floats, T: Floats, means: Floats) -> tuple[Floats, Floats]:
         rest.flat[:: len(rest) + 1] += 1.0
         G, failed = dpotrf(rest, lower=1, overwrite_a=1)
     if not failed:  # all eigenvalues are below 1: N⁻¹ - I = R⁻ᵀ·G·Gᵀ·R⁻¹, G·Gᵀ = I - RᵀR
-        T, means = (dtrsm(1.0, R, right, lower=1) for right in (T, means))
-        return dtrmm(1.0, G, T, lower=1, trans_a=1), T.T @ means
+        T = dtrsm(1.0, R, T, lower=1)
+        means = dtrsm(1.0, R, means, lower=1)
+        Y = dtrmm(1.0, G, T, lower=1, trans_a=1)
+        return Y, T.T @ means
     values, vectors = np.linalg.eigh(N)
     values = np.clip(values, 1e-12, 1.0)
-    T, means = vectors.T @ T, vectors.T @ means
-    return np.sqrt(1.0 / values - 1.0)[:, None] * T, T.T @ (means / values[:, None])
+    T = vectors.T @ T
+    means = vectors.T @ means
+    Y = np.sqrt(1.0 / values - 1.0)[:, None] * T
+    return Y, T.T @ (means / values[:, None])
 
 
 def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
@@ -511,17 +578,19 @@ def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
     L, failed = dpotrf(K.T, lower=1)
     if not failed and (L.diagonal() ** 2).min() > tolerance:  # all, as nearly always
         return L.T, np.arange(len(K))
-    rows, left = np.empty_like(K), K.diagonal().copy()
+    rows = np.empty_like(K)
+    left = K.diagonal().copy()  # squared distances to the span
     kept: list[int] = []
     for i in range(len(K)):
         squared = left.item(i)
-        if squared > tolerance:
-            row = rows[len(kept)]
-            row[:] = K[i]
-            if kept:
-                done = rows[: len(kept)]
-                dgemv(-1.0, done.T, done[:, i], 1.0, row, overwrite_y=1)
-            row /= math.sqrt(squared)
-            left -= row * row
-            kept.append(i)
+        if not squared > tolerance:
+            continue
+        row = rows[len(kept)]
+        row[:] = K[i]
+        if kept:
+            done = rows[: len(kept)]
+            dgemv(-1.0, done.T, done[:, i], 1.0, row, overwrite_y=1)
+        row /= math.sqrt(squared)
+        left -= row * row
+        kept.append(i)
     return rows[: len(kept)], np.array(kept, dtype=np.int64)

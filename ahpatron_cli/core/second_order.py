@@ -43,8 +43,9 @@ class Products:
         """Compute both products for these rounds, which is faster than one by one."""
         images = self._matrix.images(self._K[rounds])
         moves = images @ self._K[:, : images.shape[1]].T
-        self._images.update(zip(rounds.tolist(), images, strict=True))
-        self._moves.update(zip(rounds.tolist(), moves, strict=True))
+        numbers = rounds.tolist()
+        self._images.update(zip(numbers, images, strict=True))
+        self._moves.update(zip(numbers, moves, strict=True))
 
     def image(self, t: int) -> Floats:
         """A·k of round t, over the columns of A."""
@@ -108,30 +109,36 @@ class Head(Stateful):
 
     def exact_value(self, t: int) -> float:
         """Value in round t; exactly 0 if its terms cancel up to rounding."""
-        f = self.f
+        row = self.f.K[t]
         value = self.g.item(t)
-        if abs(value) > self.rounding * float((np.abs(f.K[t]) * f.alive).max()):
+        nearest = float((np.abs(row) * self.f.alive).max())  # the largest κ(s, x)
+        if abs(value) > self.rounding * nearest:
             return value  # x is far from S: the value is small, but exact
         self.solve()
-        row = f.K[t]
         value = float(ddot(self.a, row))
-        return 0.0 if cancelled(value, dasum(self.a * row)) else value
+        if cancelled(value, dasum(self.a * row)):
+            return 0.0
+        return value
 
     # Changes ------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Compute the matrix products of the block, before its first change."""
         self._ready = True
-        f, C = self.f, self.C
+        f = self.f
+        C = self.C
         C.open(f.room, 2 * f.m)
         self._products = Products(C, f.K)
-        self._likely = self.likely() if f.m > 1 else np.empty(0, dtype=np.int64)
+        self._likely = np.empty(0, dtype=np.int64)
+        if f.m > 1:
+            self._likely = self.likely()
         self._products.fetch(self._likely)  # the others are computed on demand
         self._P, self._sP = np.empty((2, len(C.V), f.m))  # p_e and s_e·p_e
-        self._P[: C.count] = C.V[: C.count] @ f.K[:, : f.room].T
-        self._sP[: C.count] = self._P[: C.count] * C.s[: C.count, None]
+        pending = C.count
+        self._P[:pending] = C.V[:pending] @ f.K[:, : f.room].T
+        self._sP[:pending] = self._P[:pending] * C.s[:pending, None]
         self._flat_sP = self._sP.reshape(-1)
-        self._solved = C.count
+        self._solved = pending
 
     def likely(self) -> Integers:
         """Rounds that are likely to update."""
@@ -163,13 +170,15 @@ class Head(Stateful):
         """`a += step·b·u`, `C -= b·u·uᵀ`, with u = C·k, b = 1/(k·u + noise); False if k·u = 0."""
         if not self._ready:
             self.prepare()
-        t, m, C = self.f.t, self.f.m, self.C
+        f = self.f
+        t = f.t
+        C = self.C
         count = C.count
         w = self._P[count]  # K·u
         w[:] = self.move(t)
-        if count:
-            dgemv(1.0, self._P[:count].T, self._flat_sP, 1.0, w, t, m, overwrite_y=1)
-        v = w.item(t)
+        if count:  # w += Σ_e s_e·p_e[t]·p_e
+            dgemv(1.0, self._P[:count].T, self._flat_sP, 1.0, w, t, f.m, overwrite_y=1)
+        v = w.item(t)  # k·u
         if not v > ORTHOGONAL:
             return False
         b = 1.0 / (v + noise)
@@ -188,7 +197,8 @@ class Head(Stateful):
         """Compute the vectors u of all pending updates, and the coefficients a."""
         if not self._ready or not self._log:
             return
-        C, first = self.C, self._solved
+        C = self.C
+        first = self._solved
         rounds, steps = zip(*self._log, strict=True)
         share = self.shares(rounds)
         v = C.V[first : C.count]
@@ -240,10 +250,12 @@ class Head(Stateful):
         level = len(A) * EPS * float(A.diagonal().max(initial=0.0))
         raised = A + level * np.eye(len(A))
         raised[np.abs(raised) < EPS * level] = 0.0  # avoid denormals, ten times as slow
-        if dpotrf(raised, lower=1, overwrite_a=1)[1]:
+        _, failed = dpotrf(raised, lower=1, overwrite_a=1)
+        if failed:
             values, vectors = np.linalg.eigh(A)  # of the lower triangle
             level = len(A) * EPS * max(float(values[-1]), EPS)
-            self.C.A = np.asfortranarray((vectors * np.maximum(values, level)) @ vectors.T)
+            repaired = (vectors * np.maximum(values, level)) @ vectors.T
+            self.C.A = np.asfortranarray(repaired)
 
 
 class SecondOrder(SpanExpansion):
@@ -353,7 +365,8 @@ class ForgettingHead(Head):
         if not self._ready:
             self.prepare()
         if self._remembered == 1.0:  # from now on, the products of Q are needed, too
-            self.f.prior.fetch(self._likely[self._likely > self.f.t])
+            coming = self._likely[self._likely > self.f.t]
+            self.f.prior.fetch(coming)
         count = self.C.count
         factors = np.where(self.C.s[:count] < 0.0, q, 1.0)
         self.C.s[:count] *= factors
@@ -385,7 +398,8 @@ class ForgettingHead(Head):
 
     def images(self, rounds: Sequence[int]) -> Any:
         own = np.array(super().images(rounds))
-        c = np.delete(np.array(self._remembered_at), self._joins)[:, None]
+        remembered = np.delete(np.array(self._remembered_at), self._joins)
+        c = remembered[:, None]
         if c.min() == 1.0:
             return own
         prior = np.array([self.f.prior.image(t) for t in rounds])
@@ -394,7 +408,8 @@ class ForgettingHead(Head):
     def shares(self, rounds: Sequence[int]) -> Floats:
         share = super().shares(rounds)
         updates = self.C.s[: self.C.count] < 0.0
-        share[:, updates] *= (np.array(self._remembered_at) / self._remembered)[:, None]
+        forgotten_since = np.array(self._remembered_at) / self._remembered
+        share[:, updates] *= forgotten_since[:, None]
         return share
 
     def close(self, support: Integers) -> None:

@@ -64,8 +64,9 @@ class Experience:
             step = y - self.value  # (1 - margin)·y
             self.step = step
             self.loss += step * step
-            self.mistake = margin < 0.0 or (margin == 0.0 and y < 0.0)
-            self.mistakes += self.mistake
+            if margin < 0.0 or (margin == 0.0 and y < 0.0):
+                self.mistake = True
+                self.mistakes += 1.0
 
     def judge_classes(self, margin: float, step: Floats, mistake: bool) -> None:
         """Take over what a comparison with the label of k classes gave."""
@@ -74,7 +75,9 @@ class Experience:
         self.mistake = mistake
         self.rounds += 1
         self.loss += float(np.square(step).mean())
-        self.mistakes = DISCOUNT * self.mistakes + mistake
+        self.mistakes *= DISCOUNT
+        if mistake:
+            self.mistakes += 1.0
 
     @property
     def mean_loss(self) -> float:
@@ -122,7 +125,9 @@ class TwoMemories(MetricExpansion):
 
     kept: ClassVar[Any] = {
         **MetricExpansion.kept,
-        **{"head": Steady, "tracker": Tracker, "_budget": "fixed"},
+        "head": Steady,
+        "tracker": Tracker,
+        "_budget": "fixed",
     }
     head: Steady
 
@@ -152,7 +157,7 @@ class TwoMemories(MetricExpansion):
 
     def check(self, state: StateReader) -> None:
         super().check(state)
-        if len(self.head.a) != self.size or len(self.tracker.a) != self.size:
+        if any(len(head.a) != self.size for head in self.heads):
             raise state.refusal("a", "does not fit the examples")
 
     # A block ------------------------------------------------------------------------------------
@@ -164,7 +169,8 @@ class TwoMemories(MetricExpansion):
 
     def evaluate(self) -> None:
         super().evaluate()
-        more = np.zeros((self.columns - len(self.tracker.a), *self.classes))
+        missing = self.columns - len(self.tracker.a)
+        more = np.zeros((missing, *self.classes))
         self.tracker.a = np.concatenate((self.tracker.a, more))
         self.tracker.evaluate()
         self.noise = -1.0  # values of the mixture are exact
@@ -183,7 +189,8 @@ class TwoMemories(MetricExpansion):
 
     def mixed_value(self, t: int) -> float:
         """F of round t; exactly 0 if the heads cancel up to rounding."""
-        steady, tracker = self.head, self.tracker
+        steady = self.head
+        tracker = self.tracker
         first = steady.g.item(t)
         if -steady.rounding <= first <= steady.rounding:
             first = steady.exact_value(t)
@@ -196,7 +203,9 @@ class TwoMemories(MetricExpansion):
         first = (1.0 - w) * min(max(first, -CLIP), CLIP)
         second = w * min(max(second, -CLIP), CLIP)
         mixed = first + second
-        return 0.0 if first * second < 0.0 and cancelled(mixed, abs(first)) else mixed
+        if first * second < 0.0 and cancelled(mixed, abs(first)):
+            return 0.0
+        return mixed
 
     def class_values(self, start: int, stop: int) -> Floats:
         """F of each class in round `start`; the weight of the tracker changes with every round."""
@@ -204,9 +213,11 @@ class TwoMemories(MetricExpansion):
             row = head.g[start]
             if np.abs(row).min() <= head.rounding:
                 head.solve()
-                row = _exact(self.K[start : start + 1], row[None], head.a)[0]
+                k = self.K[start : start + 1]
+                row = _exact(k, row[None], head.a)[0]
             head.value = row
-        return self.mixed(self.head.value, self.tracker.value)[None]
+        F = self.mixed(self.head.value, self.tracker.value)
+        return F[None]
 
     def mixed(self, steady: Floats, tracker: Floats) -> Floats:
         """F from values of both heads."""
@@ -214,21 +225,25 @@ class TwoMemories(MetricExpansion):
         first = (1.0 - w) * np.clip(steady, -CLIP, CLIP)
         second = w * np.clip(tracker, -CLIP, CLIP)
         F = first + second
-        F[np.abs(F) <= CANCELLED * (np.abs(first) + np.abs(second))] = 0.0
+        terms = np.abs(first) + np.abs(second)
+        F[np.abs(F) <= CANCELLED * terms] = 0.0
         return F
 
     def at(self, points: Points) -> Floats:
-        shape = (points.size, *self.a.shape[1:])
         if self.points is None:
-            return np.zeros(shape)
+            return np.zeros((points.size, *self.a.shape[1:]))
         weighted = self.metric.weighted(points)
         K = self.kernel.between(weighted, self.points.widened(weighted.width))
-        return self.mixed(*(_exact(K, K @ head.a, head.a) for head in self.heads))
+        steady = _exact(K, K @ self.head.a, self.head.a)
+        tracker = _exact(K, K @ self.tracker.a, self.tracker.a)
+        return self.mixed(steady, tracker)
 
     @property
     def coefficients(self) -> Floats:
         a = self.mixture
-        return a if len(a) == self.size else a.take(self.support, 0)
+        if len(a) == self.size:
+            return a
+        return a.take(self.support, 0)
 
     @property
     def norm(self) -> float:
@@ -237,7 +252,8 @@ class TwoMemories(MetricExpansion):
             return 0.0
         a = self.coefficients
         gram = self.kernel.between(self.points, self.points)
-        return math.sqrt(max(float((a * (gram @ a)).sum()), 0.0))
+        square = float((a * (gram @ a)).sum())
+        return math.sqrt(max(square, 0.0))
 
     # A round ------------------------------------------------------------------------------------
 
@@ -268,8 +284,9 @@ class TwoMemories(MetricExpansion):
         self.count(self.t + 1)
         self._close()
         self.successor = self
-        for matrix in (self.Q, *(head.C for head in self.heads)):
-            matrix.settle()
+        self.Q.settle()
+        for head in self.heads:
+            head.C.settle()
         half = self._budget // 2
         if self.size > half:
             self._shrink(half)
@@ -285,15 +302,20 @@ class TwoMemories(MetricExpansion):
         assert self.examples is not None
         Q = self.Q.whole()
         a = self.tracker.a.reshape(self.size, -1)
-        order = np.argsort(np.square(a).sum(axis=1) / Q.diagonal(), kind="stable")
-        leaves = np.sort(order[: self.size - count])  # of equal ones, the older
-        stays = np.sort(order[self.size - count :])
-        V = -np.linalg.solve(Q[np.ix_(leaves, leaves)], Q[np.ix_(leaves, stays)])
+        losses = np.square(a).sum(axis=1) / Q.diagonal()
+        order = np.argsort(losses, kind="stable")
+        leaving = self.size - count
+        leaves = np.sort(order[:leaving])  # of equal ones, the older
+        stays = np.sort(order[leaving:])
+        Q_DD = Q[np.ix_(leaves, leaves)]
+        Q_DR = Q[np.ix_(leaves, stays)]
+        V = -np.linalg.solve(Q_DD, Q_DR)
         for head in self.heads:
             C = head.C.whole()
-            moved = C[stays] + V.T @ C[leaves]
+            moved = C[stays] + V.T @ C[leaves]  # [I Vᵀ]·C
+            projected = moved[:, stays] + moved[:, leaves] @ V
             head.a = head.a[stays] + V.T @ head.a[leaves]
-            head.C = Symmetric(np.asfortranarray(moved[:, stays] + moved[:, leaves] @ V))
+            head.C = Symmetric(np.asfortranarray(projected))
         inverse = Q[np.ix_(stays, stays)] + Q[np.ix_(stays, leaves)] @ V
         self.Q = Symmetric(np.asfortranarray(inverse))
         self.points.keep(stays)
@@ -313,4 +335,5 @@ def _exact(K: Floats, values: Floats, a: Floats) -> Floats:
     """`values = K·a` with entries set to exactly 0 if their terms cancel up to rounding."""
     if np.abs(values).min(initial=math.inf) > CANCELLED * np.abs(a).sum():
         return values
-    return np.where(np.abs(values) <= CANCELLED * (np.abs(K) @ np.abs(a)), 0.0, values)
+    terms = np.abs(K) @ np.abs(a)
+    return np.where(np.abs(values) <= CANCELLED * terms, 0.0, values)

@@ -35,26 +35,70 @@ from ahpatron_cli.core.learners.perceptrons import (
 from ahpatron_cli.core.learners.pomdr import POMDR
 from ahpatron_cli.core.learners.projections import KRLS, Polk, Projectron, ProjectronPlusPlus
 
-# fmt: off
 __all__ = [
-    "AVP", "BSGD", "FOGD", "KRLS", "NOGD", "POMDR", "REGISTRY", "Ahpatron", "AhpatronPlus", "Alma",
-    "Arow", "Bogd", "BogdPlusPlus", "BpaS", "BudgetPerceptron", "Forgetron", "Learner", "Metron",
-    "Norma", "Perceptron", "Polk", "Projectron", "ProjectronPlusPlus", "RandomBudgetPerceptron",
-    "Silk", "SkeGD", "TighterPerceptron", "find_learner", "learner_source", "register",
+    "AVP",
+    "BSGD",
+    "FOGD",
+    "KRLS",
+    "NOGD",
+    "POMDR",
+    "REGISTRY",
+    "Ahpatron",
+    "AhpatronPlus",
+    "Alma",
+    "Arow",
+    "Bogd",
+    "BogdPlusPlus",
+    "BpaS",
+    "BudgetPerceptron",
+    "Forgetron",
+    "Learner",
+    "Metron",
+    "Norma",
+    "Perceptron",
+    "Polk",
+    "Projectron",
+    "ProjectronPlusPlus",
+    "RandomBudgetPerceptron",
+    "Silk",
+    "SkeGD",
+    "TighterPerceptron",
+    "find_learner",
+    "learner_source",
+    "register",
 ]
-# fmt: on
 
 GROUP = "ahpatron.learners"
 GUIDE = "docs/own-learners.md"
 Kind: TypeAlias = type[Learner]
 K = TypeVar("K", bound=Kind)
-# fmt: off
 BUILT_IN: tuple[Kind, ...] = (
-    Ahpatron, AhpatronPlus, Arow, Metron, AVP, Perceptron, Alma, Forgetron, RandomBudgetPerceptron,
-    Projectron, ProjectronPlusPlus, Bogd, BogdPlusPlus, FOGD, NOGD, SkeGD, POMDR, BudgetPerceptron,
-    TighterPerceptron, Norma, Silk, BSGD, BpaS, KRLS, Polk,
+    Ahpatron,
+    AhpatronPlus,
+    Arow,
+    Metron,
+    AVP,
+    Perceptron,
+    Alma,
+    Forgetron,
+    RandomBudgetPerceptron,
+    Projectron,
+    ProjectronPlusPlus,
+    Bogd,
+    BogdPlusPlus,
+    FOGD,
+    NOGD,
+    SkeGD,
+    POMDR,
+    BudgetPerceptron,
+    TighterPerceptron,
+    Norma,
+    Silk,
+    BSGD,
+    BpaS,
+    KRLS,
+    Polk,
 )
-# fmt: on
 BUILT_IN_SOURCE = "built-in"
 _sources: dict[Kind, str] = dict.fromkeys(BUILT_IN, BUILT_IN_SOURCE)
 
@@ -71,14 +115,12 @@ class Registry(Mapping[str, Kind]):
 
     def __getitem__(self, name: str) -> Kind:
         if name not in self._kinds:
-            point = self._points[name]
-            source = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
-            what = f"the learner {point.name!r} of {source}"
-            self._kinds[name] = _load(what, source, lambda: (point.load(), source))
+            self._kinds[name] = _from_entry_point(self._points[name])
         return self._kinds[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._kinds, *self._points]))
+        names = dict.fromkeys([*self._kinds, *self._points])
+        return iter(names)
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -98,9 +140,10 @@ REGISTRY = Registry(BUILT_IN)
 
 def register(kind: K) -> K:
     """Register a learner class under its `name` in this process; usable as a class decorator."""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    file = _file_of(kind)
     source = _sha256(file) if file else f"{kind.__module__}.{kind.__qualname__}"
-    REGISTRY.add(_checked(kind, kind.__module__, source))
+    checked = _checked(kind, kind.__module__, source)
+    REGISTRY.add(checked)
     return kind
 
 
@@ -124,8 +167,23 @@ def learner_source(kind: Kind) -> str:
 
 def third_party_files() -> set[str]:
     """Source files of all loaded third-party learners."""
-    modules = [sys.modules.get(kind.__module__) for kind in _sources if kind not in BUILT_IN]
-    return {file for module in modules if (file := getattr(module, "__file__", None))}
+    files = [_file_of(kind) for kind in _sources if kind not in BUILT_IN]
+    return {file for file in files if file}
+
+
+def _file_of(kind: Kind) -> str | None:
+    """The source file of a class, if its module has one."""
+    module = sys.modules.get(kind.__module__)
+    return getattr(module, "__file__", None)
+
+
+def _from_entry_point(point: metadata.EntryPoint) -> Kind:
+    """Load the class of an entry point."""
+    source = point.value
+    if point.dist:
+        source = f"{point.dist.name} {point.dist.version}"
+    what = f"the learner {point.name!r} of {source}"
+    return _load(what, source, lambda: (point.load(), source))
 
 
 def _from_file(path: str, class_name: str) -> tuple[Any, str]:
@@ -134,9 +192,10 @@ def _from_file(path: str, class_name: str) -> tuple[Any, str]:
     name = f"ahpatron_learner_{source[-16:]}"
     if name not in sys.modules:
         spec: Any = importlib.util.spec_from_file_location(name, path)
-        sys.modules[name] = importlib.util.module_from_spec(spec)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
         try:
-            spec.loader.exec_module(sys.modules[name])
+            spec.loader.exec_module(module)
         except BaseException:
             del sys.modules[name]
             raise
@@ -144,7 +203,8 @@ def _from_file(path: str, class_name: str) -> tuple[Any, str]:
 
 
 def _sha256(file: str) -> str:
-    return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
+    content = Path(file).read_bytes()
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def _load(what: str, place: str, load: Callable[[], tuple[Any, str]]) -> Kind:
@@ -163,19 +223,28 @@ def _load(what: str, place: str, load: Callable[[], tuple[Any, str]]) -> Kind:
 
 def _checked(kind: Any, place: str, source: str) -> Kind:
     """Check that the engine can run a class and record its origin; else a LearnerLoadError."""
-    problem = None
-    if not (isinstance(kind, type) and issubclass(kind, Learner)):
-        problem = "is no subclass of Learner"
-    elif not (isinstance(getattr(kind, "name", None), str) and hasattr(kind, "title")):
-        problem = "must have a `name` and a `title`"
-    elif "__dataclass_fields__" not in vars(kind):
-        problem = "must be a dataclass: put @dataclass before it"
-    elif any(hasattr(kind, name) for name in ("wants", "steps", "each_round")) or (
-        list(inspect.signature(kind.update).parameters) != ["self", "f", "y", "margin"]
-    ):
-        problem = f"is written for version 0.2; it must define update(self, f, y, margin): {GUIDE}"
+    problem = _problem_of(kind)
     if problem:
         shown = getattr(kind, "__name__", repr(kind))
         raise LearnerLoadError(f"{shown} of {place} {problem}", place)
     _sources[kind] = source
     return kind  # type: ignore[no-any-return]  # it was checked
+
+
+def _problem_of(kind: Any) -> str | None:
+    """Why the engine cannot run a class; None if it can."""
+    if not (isinstance(kind, type) and issubclass(kind, Learner)):
+        return "is no subclass of Learner"
+    if not (isinstance(getattr(kind, "name", None), str) and hasattr(kind, "title")):
+        return "must have a `name` and a `title`"
+    if "__dataclass_fields__" not in vars(kind):
+        return "must be a dataclass: put @dataclass before it"
+    has_old_methods = any(hasattr(kind, name) for name in ("wants", "steps", "each_round"))
+    if has_old_methods or _parameters_of(kind.update) != ["self", "f", "y", "margin"]:
+        return f"is written for version 0.2; it must define update(self, f, y, margin): {GUIDE}"
+    return None
+
+
+def _parameters_of(function: Callable[..., Any]) -> list[str]:
+    """Names of the parameters of a function."""
+    return list(inspect.signature(function).parameters)

@@ -50,14 +50,17 @@ class Aggressive(Learner):
         return Expansion(kernel, classes)
 
     def update(self, f: Expansion, y: Any, margin: float) -> None:
-        f.add(self.weight * self.step_at(margin) * y, self.radius)
+        step = self.step_at(margin)  # λ_t
+        f.add(self.weight * step * y, self.radius)
 
     def step_at(self, margin: float) -> float:
         """The step λ_t of this round, by `schedule`."""
         step = self.step
         if self.schedule == "adaptive":
-            self.nonpositive_margins += margin <= 0
-            step /= math.sqrt(1.0 + self.nonpositive_margins / self.radius / self.radius)
+            if margin <= 0:
+                self.nonpositive_margins += 1
+            per_radius = self.nonpositive_margins / self.radius / self.radius  # M'_t/U²
+            step /= math.sqrt(1.0 + per_radius)
         if margin > 0:
             self.margin_steps += step
         return step
@@ -165,27 +168,37 @@ class Ahpatron(Aggressive):
     def update(self, f: Expansion, y: Any, margin: float) -> None:
         if f.size == self.budget:  # |S_t| = B
             self.halve(f)
-        f.add(self.weight * self.step_at(margin) * y, self.radius)
+        step = self.step_at(margin)  # λ_t
+        f.add(self.weight * step * y, self.radius)
 
     def halve(self, f: Expansion) -> None:
         """Remove half of S (a quarter for `nearest`), and project f onto the rest."""
-        norm = None if isinstance(self.rescale, str) else self.rescale * self.radius  # c_t·U
+        norm = None  # keep ‖f_t‖
+        if not isinstance(self.rescale, str):
+            norm = self.rescale * self.radius  # c_t·U
         gram = f.gram() if self.selection == "nearest" else f.lower_gram()
-        new = project_onto(gram, f.coefficients, SELECT[self.selection], self.ridge, norm)
+        select = SELECT[self.selection]
+        new = project_onto(gram, f.coefficients, select=select, ridge=self.ridge, norm=norm)
         f.replace(new)
         self.halvings += 1
         self.gaps += new.gap
-        self.unscaled += not new.rescaled
+        if not new.rescaled:
+            self.unscaled += 1
 
     def statistics(self) -> dict[str, int | float | None]:
         # Lemma 1, for halves: J <= max(2(|M'_T| + |N_T|)/B - 1, 0).
         # Theorem 6 depends on ζ̂ = Σ ‖f_t - f̄_t‖ / (U·J).
-        J = self.halvings
-        return {**super().statistics(), "zeta": self.gaps / (self.radius * J) if J else None}
+        statistics = super().statistics()
+        statistics["zeta"] = None
+        if self.halvings:
+            statistics["zeta"] = self.gaps / (self.radius * self.halvings)
+        return statistics
 
     def warnings(self, f: Expansion) -> list[str]:
-        of = f"{self.unscaled} of {self.halvings} halvings"
-        messages = [f"{of} projected f to zero: not rescaled"] if self.unscaled else []
+        messages = []
+        if self.unscaled:
+            which = f"{self.unscaled} of {self.halvings} halvings"
+            messages.append(f"{which} projected f to zero: not rescaled")
         if f.norm_drift > 1e-6:
             messages.append(f"the tracked norm of f was off by {f.norm_drift:.1e} before a halving")
         return messages

@@ -26,7 +26,9 @@ from ahpatron_cli.core.tally import mistaken
 def page_statistic(g: float, right: int, rate: float | None) -> float:
     """Page's g (see `Arow`) after `right` correct rounds, then a mistake at rate p if given."""
     g = max(0.0, g + right * math.log(0.75))  # (1-q)/(1-p) = 3/4
-    return g if rate is None else g + math.log(0.75 + 0.25 / rate)
+    if rate is None:
+        return g
+    return g + math.log(0.75 + 0.25 / rate)  # q/p
 
 
 class SecondOrderLearner(Learner):
@@ -51,8 +53,10 @@ class SecondOrderLearner(Learner):
     reports: ClassVar[tuple[str, ...]] = ("restarts",)
 
     def check(self, state: StateReader) -> None:
-        fits = self.birth <= self.next_seen <= self.round and self.loss < 1e40  # loss⁶ is finite
-        if not fits or not 1 <= self.wrong <= self.round - self.birth + 1 or self.loss <= 0:
+        in_order = self.birth <= self.next_seen <= self.round
+        counted = 1 <= self.wrong <= self.round - self.birth + 1
+        usable = 0 < self.loss < 1e40  # loss⁶ is finite
+        if not (in_order and counted and usable):
             raise state.refusal("birth", "does not fit the rounds")
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SecondOrder:
@@ -70,29 +74,42 @@ class SecondOrderLearner(Learner):
             if margin >= HINGE:
                 return False
         else:
-            step, mistake = (1.0 - margin) * y, mistaken(y, margin)
+            step = (1.0 - margin) * y
+            mistake = mistaken(y, margin)
             self.loss += step * step
         seen = self.round + 2 - self.birth  # includes this round, and one of loss 1 at first
         e = self.loss / seen
-        right = self.round - self.next_seen - mistake + 1  # correct rounds since the last call
-        self.page = page_statistic(self.page, right, self.wrong / seen if mistake else None)
+        right = self.round - self.next_seen  # correct rounds since the last call
+        rate = None
+        if mistake:
+            rate = self.wrong / seen  # p
+        else:
+            right += 1
+        self.page = page_statistic(self.page, right, rate)
         if self.page > self.alarm:
             self.reset(f)
             return False
         self.next_seen = self.round + 1
-        self.wrong += mistake
-        r, room = self.noise * e * e, 1.0 - f.size / self.budget
+        if mistake:
+            self.wrong += 1
+        r = self.noise * e * e
+        room = 1.0 - f.size / self.budget  # 1 - |S|/B
         if self.caution:
-            r += self.caution * min(1.0, 8.0 * e**6 * math.sqrt(min(1.0, f.size / seen)))
+            per_round = math.sqrt(min(1.0, f.size / seen))  # √(|S|/t)
+            r += self.caution * min(1.0, 8.0 * e**6 * per_round)
             room *= 1.0 - 0.8 * self.caution * e**4
         if f.size < self.budget and margin < room:
             f.enter(self.tolerance)
-        return f.learn(step, max(self.floor, r) / self.weight)
+        r = max(self.floor, r)
+        return f.learn(step, r / self.weight)
 
     def reset(self, f: SecondOrder) -> None:
         """Reset the learner: from the next round on, f and all counts start from scratch."""
-        self.birth = self.next_seen = self.round + 1
-        self.loss, self.wrong, self.page = 1.0, 1, 0.0
+        self.birth = self.round + 1
+        self.next_seen = self.birth
+        self.loss = 1.0
+        self.wrong = 1
+        self.page = 0.0
         self.restarts += 1
         f.successor = self.begin(f.kernel, f.classes)
 

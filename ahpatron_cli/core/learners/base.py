@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from ahpatron_cli.core.points import Points
 
-REST, SHARED = "rest", "shared"
+REST = "rest"
+SHARED = "shared"
 SET_BY_ENGINE = ("round", "weight", "rng")
 CALLS = ("update_below", "next_call")
 """Attributes that say when `update` is called; saved with every learner."""
@@ -50,7 +51,8 @@ class Learner(Declared, Stateful):
     --------
     >>> @dataclass
     ... class Mine(Learner):
-    ...     name, title = "mine", "a Perceptron"
+    ...     name = "mine"
+    ...     title = "a Perceptron"
     ...
     ...     def update(self, f, y, margin):
     ...         f.add(y)
@@ -112,8 +114,9 @@ class Learner(Declared, Stateful):
     @property
     def most_kept(self) -> int | None:
         """Upper limit of |S|; None if there is no limit."""
-        limits = (getattr(self, name, None) for name in ("budget", "max_support"))
-        return min((limit for limit in limits if limit is not None), default=None)
+        declared = [getattr(self, name, None) for name in ("budget", "max_support")]
+        limits = [limit for limit in declared if limit is not None]
+        return min(limits, default=None)
 
     @property
     def last_reset(self) -> int | None:
@@ -129,25 +132,30 @@ class Learner(Declared, Stateful):
         return []
 
     def state_dict(self) -> State:
-        calls = {"update_below": float(self.update_below), "next_call": self.next_call}
-        return super().state_dict() | calls
+        state = super().state_dict()
+        state["update_below"] = float(self.update_below)
+        state["next_call"] = self.next_call
+        return state
 
     def load_state_dict(self, state: StateReader) -> None:
         self._load_calls(state)
         for name in self.kept:
             if name in CALLS:
                 continue
-            key, now = name.lstrip("_"), getattr(self, name)
+            key = name.lstrip("_")
             value = state.value(key)
-            kinds = (int, float) if type(now) is float else (type(now),)
-            if type(value) not in kinds or (type(value) is int and value < 0):
+            kind = type(getattr(self, name))
+            kinds = (int, float) if kind is float else (kind,)
+            negative = type(value) is int and value < 0
+            if type(value) not in kinds or negative:
                 raise state.refusal(key, "has an invalid value")
             setattr(self, name, value)
         self.check(state)
 
     def _load_calls(self, state: StateReader) -> None:
         """Restore when `update` is called: updates may change that."""
-        update_below, next_call = (state.value(name) for name in CALLS)
+        update_below = state.value("update_below")
+        next_call = state.value("next_call")
         if type(update_below) is not float or math.isnan(update_below):
             raise state.refusal("update_below", "has an invalid value")
         if next_call != math.inf and (type(next_call) is not int or next_call < 0):
@@ -158,7 +166,8 @@ class Learner(Declared, Stateful):
 
 def budget_parameter(meaning: str = "most examples kept", **changes: Any) -> Any:
     """Declare the parameter `budget` (B)."""
-    return integer("B", meaning, **{"default": 400, "at_least": 1, **changes})
+    limits = {"default": 400, "at_least": 1, **changes}
+    return integer("B", meaning, **limits)
 
 
 def multiclass_parameter(*words: str) -> Any:
@@ -210,7 +219,8 @@ class GradientLearner(Learner):
     horizon: int | None
 
     def resolved(self, horizon: int | None) -> Self:
-        T, step = self.horizon or horizon, self.step
+        T = self.horizon or horizon
+        step = self.step
         if step is None:
             step = 10.0 / math.sqrt(T) if T else 0.1
         return dataclasses.replace(self, horizon=T, step=step)  # type: ignore[call-arg]  # declared

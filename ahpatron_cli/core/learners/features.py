@@ -68,7 +68,9 @@ class FOGD(GradientLearner):
         if not isinstance(kernel, Gaussian):
             message = "fogd approximates the gaussian kernel only"
             raise ParameterError(message, "kernel", "kernel")
-        return LinearModel(FourierFeatures(self.features, self.rng), np.zeros(2 * self.features))
+        z = FourierFeatures(self.features, self.rng)
+        w = np.zeros(2 * self.features)
+        return LinearModel(z, w)
 
     def update(self, f: LinearModel, y: float, margin: float) -> None:
         f.add(self.weight * self.step * y)
@@ -188,8 +190,9 @@ class SkeGD(GradientLearner):
         super().__post_init__()
         limits = {"samples": self.budget, "rank": min(self.sketch, self.samples)}
         for name, limit in limits.items():
-            if getattr(self, name) > limit:
-                message = f"{name} must be at most {limit} here, got {getattr(self, name)}"
+            value = getattr(self, name)
+            if value > limit:
+                message = f"{name} must be at most {limit} here, got {value}"
                 raise ParameterError(message, name)
 
     @property
@@ -205,7 +208,8 @@ class SkeGD(GradientLearner):
         if learner.horizon is None:
             message = "cycle or horizon must be given: skegd needs the number of rounds beforehand"
             raise ParameterError(message, "cycle", "missing")
-        return dataclasses.replace(learner, cycle=-(-learner.horizon // self.budget))
+        cycle = -(-learner.horizon // self.budget)  # T/B, rounded up
+        return dataclasses.replace(learner, cycle=cycle)
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
         return Expansion(kernel, gram=True)
@@ -219,7 +223,9 @@ class SkeGD(GradientLearner):
             return False
         f.add(self.weight * self.step * y)
         if f.size == self.budget and isinstance(f, Expansion):
-            sketches = Sketches(f, self.sketch, self.samples, self.rank, self.rng)
+            sketches = Sketches(
+                f, sketch=self.sketch, samples=self.samples, rank=self.rank, rng=self.rng
+            )
             f.successor = LinearModel(sketches, sketches.w)
             self.update_below = math.inf  # from now on every round counts for the cycle
         return True
@@ -227,4 +233,6 @@ class SkeGD(GradientLearner):
     def admit(self, f: LinearModel) -> None:
         """Admit the current example to the sketches."""
         assert isinstance(f.features, Sketches)
-        f.refit(f.features.admit(f.block.subset(np.array([f.t])), f.w))
+        x = f.block.subset(np.array([f.t]))
+        w = f.features.admit(x, f.w)
+        f.refit(w)

@@ -33,11 +33,14 @@ class CappedExpansion(Expansion):
     """Expansion that tracks bounds `low <= |a_i| <= high`, so that `cap` seldom reads all a_i."""
 
     kept: ClassVar[Any] = {**Expansion.kept, "low": "any", "high": float}
-    low, high = math.inf, 0.0
+    low = math.inf
+    high = 0.0
 
     def add(self, c: float, radius: float | None = None) -> None:
         super().add(c, radius)
-        self.low, self.high = min(self.low, abs(c)), max(self.high, abs(c))
+        size = abs(c)
+        self.low = min(self.low, size)
+        self.high = max(self.high, size)
 
     def shrink(self, factor: float) -> None:
         super().shrink(factor)
@@ -51,7 +54,8 @@ class CappedExpansion(Expansion):
             self.shrink(limit / self.high)
         else:
             super().cap(limit)
-            self.low, self.high = min(self.low, limit), limit
+            self.low = min(self.low, limit)
+            self.high = limit
 
 
 @dataclass
@@ -86,30 +90,33 @@ class Bogd(GradientLearner):
     def resolved(self, horizon: int | None) -> Self:
         """A copy with T, η and λ set; λ is 8/T², or 1/(2η) for small T where 8/T² is too large."""
         learner = super().resolved(horizon)
-        if self.shrinkage is None:
-            shrinkage = 8 / learner.horizon**2 if learner.horizon else 0.0
-            if learner.step * shrinkage >= 1:
-                shrinkage = 0.5 / learner.step
-            return dataclasses.replace(learner, shrinkage=shrinkage)
-        check_shrinkage(learner.step, learner.shrinkage)
-        return learner
+        if self.shrinkage is not None:
+            check_shrinkage(learner.step, learner.shrinkage)
+            return learner
+        T = learner.horizon
+        shrinkage = 8 / T**2 if T else 0.0
+        if learner.step * shrinkage >= 1:
+            shrinkage = 0.5 / learner.step
+        return dataclasses.replace(learner, shrinkage=shrinkage)
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> CappedExpansion:
         return CappedExpansion(kernel)
 
     def update(self, f: CappedExpansion, y: float, margin: float) -> bool:
-        f.shrink(1 - self.step * self.shrinkage)
+        f.shrink(1 - self.step * self.shrinkage)  # 1 - ηλ
         if margin >= HINGE and f.size:
             return False
         if f.size == self.budget:
-            f.shrink(1 / self.make_room(f))
+            divisor = self.make_room(f)
+            f.shrink(1 / divisor)
         f.cap(self.step * self.cap)
         f.add(self.step * min(1.0, self.cap) * y)
         return True
 
     def make_room(self, f: CappedExpansion) -> float:
         """Drop an example; return the factor by which the others are divided."""
-        f.drop(f.support.item(self.rng.integers(f.size)))
+        index = self.rng.integers(f.size)
+        f.drop(f.support.item(index))
         return (self.budget - 1) / self.budget
 
 
@@ -141,12 +148,14 @@ class BogdPlusPlus(Bogd):
 
     def make_room(self, f: CappedExpansion) -> float:
         if f.low == f.high:  # all |a_i| are equal, and so are the probabilities
-            f.drop(f.support.item(int(self.rng.random() * f.size)))
+            index = int(self.rng.random() * f.size)
+            f.drop(f.support.item(index))
             return (self.budget - 1) / self.budget
         stays = np.abs(f.a)
         stays *= (self.budget - 1) / stays.sum()  # 1 - p; not dasum: its bits depend on alignment
-        odds = np.maximum(f.alive - stays, 0.0).cumsum()
-        i = int(odds.searchsorted(self.rng.random() * odds.item(-1), side="right"))
+        odds = np.maximum(f.alive - stays, 0.0).cumsum()  # p_1 + … + p_i
+        drawn = self.rng.random() * odds.item(-1)
+        i = int(odds.searchsorted(drawn, side="right"))
         f.drop(i)
         return float(stays[i])
 
@@ -242,9 +251,12 @@ class Silk(Learner):
         f.shrink(self._stays)
         if margin >= self._violated_below and f.size:
             return False
-        largest, own = self.step * self.loss_weight * self._stays, f.diagonal[f.t]
-        missing = self.threshold - self._stays * margin  # ρ - m
-        f.add(y * (min(largest, missing / own) if own > 0 else largest))  # α·y
+        alpha = self.step * self.loss_weight * self._stays  # η·C/(1 + ηλ)
+        own = f.diagonal[f.t]  # κ(x,x)
+        if own > 0:
+            missing = self.threshold - self._stays * margin  # ρ - m
+            alpha = min(alpha, missing / own)
+        f.add(y * alpha)
         if f.size > self.budget:
             f.drop(f.smallest)
         return True
@@ -308,7 +320,8 @@ class BSGD(Learner):
         if self.dense and not isinstance(kernel, Gaussian):
             message = "bsgd with maintenance=merge takes the gaussian kernel only"
             raise ParameterError(message, "kernel", "kernel")
-        return MAINTENANCE[self.maintenance][0](kernel)
+        create, _ = MAINTENANCE[self.maintenance]
+        return create(kernel)
 
     def update(self, f: Expansion, y: float, margin: float) -> bool:
         t = self.round + 1
@@ -318,5 +331,6 @@ class BSGD(Learner):
             return False
         f.add(y / (self.regularisation * t))
         if f.size > self.budget:
-            MAINTENANCE[self.maintenance][1](f)
+            _, reduce = MAINTENANCE[self.maintenance]
+            reduce(f)
         return True

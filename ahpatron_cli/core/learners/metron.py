@@ -87,15 +87,20 @@ class Metron(SecondOrderLearner):
 
     def statistics(self) -> dict[str, int | float | None]:
         found = super().statistics()
-        return found | {"effective_features": self.effective_features or None}
+        found["effective_features"] = self.effective_features or None
+        return found
 
     @property
     def last_reset(self) -> int | None:
         """None with a tracker, which keeps what it has learned at an alarm."""
-        return super().last_reset if self.tracker == "off" else None
+        if self.tracker == "on":
+            return None
+        return super().last_reset
 
     def warnings(self, f: Any) -> list[str]:
-        return super().warnings(f) if self.tracker == "off" else []
+        if self.tracker == "on":
+            return []
+        return super().warnings(f)
 
     def update(self, f: Any, y: Any, margin: float) -> bool:
         if isinstance(f, TwoMemories):
@@ -109,13 +114,21 @@ class Metron(SecondOrderLearner):
         else:
             updated = False
         if self.round == self.next_call:
-            since = self.round + 1 - self.birth
-            self.next_call = self.birth + 2 * since - 1
-            if f.size:
-                f.change(self.round + 1 if isinstance(f, TwoMemories) else since, self.tolerance)
-                self.metric_changes += 1
-                self.effective_features = f.metric.effective
+            self._change_metric(f)
         return updated
+
+    def _change_metric(self, f: MetricExpansion) -> None:
+        """Change the metric after this round, and note the round of the next change."""
+        since = self.round + 1 - self.birth
+        self.next_call = self.birth + 2 * since - 1
+        if not f.size:
+            return
+        rounds = since
+        if isinstance(f, TwoMemories):
+            rounds = self.round + 1  # its metric is never reset
+        f.change(rounds, self.tolerance)
+        self.metric_changes += 1
+        self.effective_features = f.metric.effective
 
     def update_both(self, f: TwoMemories, y: Any) -> bool:
         """Update both heads; whether one of them has changed."""
@@ -125,22 +138,28 @@ class Metron(SecondOrderLearner):
         updated = False
         lowest = min(steady.margin, tracker.margin)
         if lowest < HINGE:
-            if f.size < self.budget and lowest < 1.0 - f.size / self.budget:
+            room = 1.0 - f.size / self.budget  # 1 - |S|/B
+            if f.size < self.budget and lowest < room:
                 f.enter(self.tolerance)
             if steady.margin < HINGE and not alarm:
                 updated |= steady.learn(steady.step, self.noise_of(steady))
             if tracker.margin < HINGE:
                 updated |= tracker.learn(tracker.step, self.noise_of(tracker))
         if alarm:
-            f.reset_steady()
-            self.birth = self.next_seen = self.round + 1
-            self.wrong = 1
-            self.page = 0.0
-            self.next_call = self.birth + AFTER_ALARM - 1
-            self.restarts += 1
+            self._reset_steady(f)
         if (self.round + 1) % FORGET_EVERY == 0:
             f.forget(FORGET)
         return updated
+
+    def _reset_steady(self, f: TwoMemories) -> None:
+        """Let the steady head start again after this round, and Page's test with it."""
+        f.reset_steady()
+        self.birth = self.round + 1
+        self.next_seen = self.birth
+        self.wrong = 1
+        self.page = 0.0
+        self.next_call = self.birth + AFTER_ALARM - 1
+        self.restarts += 1
 
     def alarmed(self, mistake: bool) -> bool:
         """Page's test of the steady head; whether it is to be reset."""
@@ -156,4 +175,5 @@ class Metron(SecondOrderLearner):
 
     def noise_of(self, head: Steady | Tracker) -> float:
         """r of a head, for an example of this weight."""
-        return max(self.floor, self.noise * head.mean_loss**2) / self.weight
+        r = max(self.floor, self.noise * head.mean_loss**2)
+        return r / self.weight

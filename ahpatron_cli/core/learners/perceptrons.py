@@ -81,12 +81,15 @@ class Alma(Learner):
         return Expansion(kernel)
 
     def update(self, f: Expansion, y: float, margin: float) -> None:
-        f.add(y * self.gain / math.sqrt(self.updates + 1), 1.0)
+        step = y * self.gain / math.sqrt(self.updates + 1)  # (C/√k)·y
+        f.add(step, 1.0)
         self.updates += 1
         self.update_below = self.required_margin()
 
     def required_margin(self) -> float:
-        return up_to((1 - self.alpha) * self.beta / math.sqrt(self.updates + 1))
+        """`(1 - α)·β/√k`."""
+        required = (1 - self.alpha) * self.beta / math.sqrt(self.updates + 1)
+        return up_to(required)
 
 
 @dataclass
@@ -112,7 +115,8 @@ class RandomBudgetPerceptron(Learner):
 
     def update(self, f: Expansion, y: float, margin: float) -> None:
         if f.size == self.budget:
-            f.drop(f.support.item(self.rng.integers(f.size)))
+            index = self.rng.integers(f.size)
+            f.drop(f.support.item(index))
         f.add(y)
 
 
@@ -150,17 +154,25 @@ class Forgetron(Learner):
         f.add(y)
         if f.size > self.budget:
             r = f.oldest
-            f.shrink(self.shrinking(f.scale * f.a.item(r), f.value_at(r)))
+            coefficient = f.scale * f.a.item(r)
+            phi = self.shrinking(coefficient, f.value_at(r))
+            f.shrink(phi)
             f.drop(r)
 
     def shrinking(self, coefficient: float, value: float) -> float:
         """Largest φ <= 1 with aφ² + bφ + c <= 0, a = σ² - 2σμ, b = 2σ, c = Q - 15M/32 < 0."""
-        sigma, mu = abs(coefficient), math.copysign(1.0, coefficient) * value
-        a, b = sigma**2 - 2 * sigma * mu, 2 * sigma
+        sigma = abs(coefficient)
+        mu = math.copysign(1.0, coefficient) * value
+        a = sigma**2 - 2 * sigma * mu
+        b = 2 * sigma
         c = min(self.cost - 15 / 32 * self.mistakes, -SLACK)  # < 0 even in a forged state
         # At φ = 0 the sum is c < 0. If it is above 0 at φ = 1, the crossing between them is the
         # root below, in the form that also holds for a = 0 and loses no digits.
-        phi = 1.0 if a + b + c <= 0 else -2 * c / (b + math.sqrt(b * b - 4 * a * c))
+        if a + b + c <= 0:
+            phi = 1.0
+        else:
+            root = math.sqrt(b * b - 4 * a * c)
+            phi = -2 * c / (b + root)
         self.cost += a * phi**2 + b * phi
         return phi
 
@@ -175,7 +187,8 @@ class SupportExpansion(Expansion):
         super().open(block)
         self._before = self.gram().copy()  # K of the first n columns
         self._old_values = self._before @ self.a[: self.n]  # f at them
-        self._diagonals = np.concatenate((self._before.diagonal(), self.diagonal))
+        diagonals = (self._before.diagonal(), self.diagonal)
+        self._diagonals = np.concatenate(diagonals)
 
     def add(self, c: float, radius: float | None = None) -> None:
         super().add(c, radius)
@@ -233,7 +246,8 @@ class BudgetPerceptron(Learner):
             values, own = f.at_support(support)
             errors = own - f.a.take(support) * values  # a_i = y_i
             # f(s_i) is a sum of |S| terms of at most 1: that is the scale of ties
-            f.drop(support.item(first_smallest(errors, f.size)))
+            best = first_smallest(errors, f.size)
+            f.drop(support.item(best))
         f.add(y)
 
 
@@ -271,17 +285,22 @@ class TighterPerceptron(Learner):
 
     def update(self, f: SupportExpansion, y: float, margin: float) -> None:
         if f.size == self.budget:
-            f.drop(f.support.item(self.fewest_errors(f, y, margin)))
+            best = self.fewest_errors(f, y, margin)
+            f.drop(f.support.item(best))
         f.add(y)
 
     def fewest_errors(self, f: SupportExpansion, y: float, margin: float) -> int:
         """Index, by age, of the example whose removal causes the fewest errors on S and x."""
-        support, zero = f.support, SLACK * f.size  # margins are sums of |S| terms of at most 1
-        a, (values, _) = f.a.take(support), f.at_support(support)
+        support = f.support
+        zero = SLACK * f.size  # margins are sums of |S| terms of at most 1
+        a = f.a.take(support)
+        values, _ = f.at_support(support)
         left = a * (values - a[:, None] * f.gram())  # row i: margins of S without i
-        errors = np.count_nonzero(left <= zero, axis=1) + (margin - y * a * f.k[support] <= zero)
+        at_x = margin - y * a * f.k[support]  # entry i: margin of x without i
+        errors = np.count_nonzero(left <= zero, axis=1) + (at_x <= zero)
         fewest = (errors == errors.min()).nonzero()[0]
-        return int(fewest[first_smallest(-left.diagonal()[fewest], f.size)])
+        own = left.diagonal()[fewest]
+        return int(fewest[first_smallest(-own, f.size)])
 
 
 class ReplaceableExpansion(Expansion):
@@ -298,7 +317,8 @@ class ReplaceableExpansion(Expansion):
 
     def add(self, c: float, radius: float | None = None) -> None:
         super().add(c, radius)
-        self._squares[self.n + self.t] = square = c * c
+        square = c * c
+        self._squares[self.n + self.t] = square
         if square > self.largest:
             self.largest = square
 
@@ -308,7 +328,8 @@ class ReplaceableExpansion(Expansion):
 
     def cheapest(self) -> int:
         """Column with the smallest `a²·(1 - κ(s,x)²)`; ties: the oldest."""
-        return first_smallest(self._parts[self.t] * self._squares, self.largest)
+        costs = self._parts[self.t] * self._squares
+        return first_smallest(costs, self.largest)
 
 
 @dataclass
@@ -348,8 +369,10 @@ class BpaS(Learner):
         step = y * min(self.aggressiveness, 1.0 - margin)  # τ·y
         if f.size == self.budget:
             column = f.cheapest()  # minimises Q_r, up to terms that do not depend on r
-            taken_over = f.a.item(column) * f.K.item(f.t, column)
+            taken_over = f.a.item(column) * f.K.item(f.t, column)  # a_r·κ(s_r,x)
             f.drop(column)
-            beta = step + taken_over
-            step = 0.0 if cancelled(beta, abs(step) + abs(taken_over)) else beta
+            beta = step + taken_over  # β_r
+            if cancelled(beta, abs(step) + abs(taken_over)):
+                beta = 0.0
+            step = beta
         f.add(step)

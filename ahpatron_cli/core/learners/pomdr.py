@@ -29,14 +29,20 @@ class HintedExpansion(SpanExpansion):
 
     kept: ClassVar[Any] = {
         **SpanExpansion.kept,
-        **{"hint_weight": float, "recent": Points, "labels": "r", "_memory": "fixed"},
+        "hint_weight": float,
+        "recent": Points,
+        "labels": "r",
+        "_memory": "fixed",
     }
     recent: Points | None
+    """Examples of the last M rounds."""
 
     def __init__(self, kernel: Kernel, memory: int, most: int, hint_weight: float) -> None:
         super().__init__(kernel, gram=True, most=most)
-        self._memory, self.hint_weight = memory, hint_weight
-        self.recent, self.labels = None, np.empty(0)  # examples and labels of the last M rounds
+        self._memory = memory
+        self.hint_weight = hint_weight
+        self.recent = None
+        self.labels = np.empty(0)  # of the last M rounds
 
     def check(self, state: StateReader) -> None:
         super().check(state)
@@ -47,9 +53,11 @@ class HintedExpansion(SpanExpansion):
         super().open(block)
         recent = block.slice(0, 0) if self.recent is None else self.recent.widened(block.width)
         assert self.points is not None
-        self.recent, self._before = recent, recent.size
+        self.recent = recent
+        self._before = recent.size
         # kernel values of all columns with the recent rounds, then with those of the block
-        self._H = np.concatenate((self.kernel.between(recent, self.points), self.K))
+        earlier = self.kernel.between(recent, self.points)
+        self._H = np.concatenate((earlier, self.K))
         self._flat_H = self._H.reshape(-1)
         self._signs = np.concatenate((self.labels, np.zeros(self.m)))
 
@@ -79,7 +87,8 @@ class HintedExpansion(SpanExpansion):
         now = self._before + self.t
         M: int = min(now, self._memory)
         last = slice(now - M, now)
-        return float(self._signs[last] @ (self._H[last] @ d)) / max(M, 1)
+        total = self._signs[last] @ (self._H[last] @ d)
+        return float(total) / max(M, 1)
 
     def remember(self, y: float) -> None:
         """Store the label of the current round for the hints of the next M rounds."""
@@ -88,7 +97,9 @@ class HintedExpansion(SpanExpansion):
     def close(self) -> None:
         assert self.recent is not None
         self.recent.extend(self.block)
-        self.recent.keep(np.arange(max(self.recent.size - self._memory, 0), self.recent.size))
+        size = self.recent.size
+        first = max(size - self._memory, 0)
+        self.recent.keep(np.arange(first, size))
         self.labels = self._signs[-self._memory :].copy()
         super().close()
 
@@ -96,7 +107,8 @@ class HintedExpansion(SpanExpansion):
         values = super().at(points)
         if self.recent is None:
             return values
-        near = self.kernel.between(points, self.recent.widened(points.width))
+        recent = self.recent.widened(points.width)
+        near = self.kernel.between(points, recent)
         return values + self.hint_weight * (near @ self.labels) / self.recent.size
 
 
@@ -160,38 +172,51 @@ class POMDR(Learner):
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> HintedExpansion:
         assert self.horizon is not None
         first = min(round(10 * math.log(self.horizon)), self.budget // 2)  # B_0
-        return HintedExpansion(kernel, self.memory, first, self.step_now())
+        step = self.step_now()
+        return HintedExpansion(kernel, memory=self.memory, most=first, hint_weight=step)
 
     def step_now(self) -> float:
         """The step λ_t of this round."""
+        factor = 0.1 if self.halvings else 1.0
         surprise = abs(self.surprise)  # negative only in a forged state
-        return (0.1 if self.halvings else 1.0) * self.radius / math.sqrt(3.0 + surprise)
+        return factor * self.radius / math.sqrt(3.0 + surprise)
 
     def update(self, f: HintedExpansion, y: float, margin: float) -> bool:
         f.remember(y)
         if margin >= HINGE and f.size:
             return False
         assert self.horizon is not None
-        step, seen, hint = self.step_now(), f.diagonal[f.t], f.hint(f.t)
+        step = self.step_now()  # λ_t
+        seen = f.diagonal[f.t]  # κ(x,x)
+        hint = f.hint(f.t)  # h(x)
         if not f.spans:  # phase 2
             f.add(step * y)
         else:
-            d, squared = f.projection()
+            d, squared = f.projection()  # d and δ²
             if squared <= 1 / self.horizon:
                 f.move(step * y, d, squared)
-                seen, hint = seen - squared, f.hint_of(d)
+                seen -= squared  # dᵀKd
+                hint = f.hint_of(d)  # ⟨h, Σ d_i κ(s_i,·)⟩
             else:
                 f.join(step * y, d, squared)
         self.surprise += max(seen - 2 * y * hint, 0.0)
         f.project(self.radius)
         if f.size == self.budget:
-            new = merge_into_nearest(f.gram(), f.coefficients, self.budget // 2, self.radius)
-            f.replace(new)
-            self.unscaled += not new.rescaled
-            self.halvings, self.surprise = self.halvings + 1, 0.0
+            self._halve(f)
         f.hint_weight = self.step_now()
         return True
 
+    def _halve(self, f: HintedExpansion) -> None:
+        """Merge the younger half of S into the older one, and set A = 0."""
+        half = self.budget // 2
+        new = merge_into_nearest(f.gram(), f.coefficients, kept=half, norm=self.radius)
+        f.replace(new)
+        if not new.rescaled:
+            self.unscaled += 1
+        self.halvings += 1
+        self.surprise = 0.0
+
     def warnings(self, f: HintedExpansion) -> list[str]:
-        message = f"{self.unscaled} of {self.halvings} halvings left f at zero: not rescaled"
-        return [message] if self.unscaled else []
+        if not self.unscaled:
+            return []
+        return [f"{self.unscaled} of {self.halvings} halvings left f at zero: not rescaled"]

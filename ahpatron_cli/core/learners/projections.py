@@ -86,8 +86,11 @@ class Projectron(Learner):
         return None
 
     def warnings(self, f: SpanExpansion) -> list[str]:
-        message = "the kernel matrix of S is nearly singular: projections are good to"
-        return [f"{message} {f.drift:.0e} only"] if f.drift > DRIFT else []
+        messages = []
+        if f.drift > DRIFT:
+            message = "the kernel matrix of S is nearly singular: projections are good to"
+            messages.append(f"{message} {f.drift:.0e} only")
+        return messages
 
 
 @dataclass
@@ -128,11 +131,13 @@ class ProjectronPlusPlus(Projectron):
         if self.rule == "full" or f.size == 0 or mistaken(y, margin):
             return super().update(f, y, margin)
         d, squared = f.projection()
-        loss, explained = 1.0 - margin, f.diagonal[f.t] - squared
-        excess = loss - math.sqrt(squared) / self.tolerance
+        loss = 1.0 - margin  # ℓ
+        excess = loss - math.sqrt(squared) / self.tolerance  # ℓ - δ/η
         if margin <= 0 or excess <= 0:
             return False
-        f.move(y * min(1.0, loss / explained, 2.0 * excess / explained), d, squared)
+        explained = f.diagonal[f.t] - squared  # p
+        tau = min(1.0, loss / explained, 2.0 * excess / explained)
+        f.move(y * tau, d, squared)
         return None
 
 
@@ -155,8 +160,9 @@ class LeastSquares(SpanExpansion):
 
     def expand(self, error: float, d: Floats, squared: float) -> None:
         """Add x to S so that f(x) = y and f at S does not change; `error` is y - f(x)."""
-        self.shift(-error / squared * d)
-        self.join(error / squared, d, squared)
+        coefficient = error / squared
+        self.shift(-coefficient * d)
+        self.join(coefficient, d, squared)
         own = np.zeros(len(d))
         own[self.n + self.t] = 1.0
         self.P.change(own, 1.0)  # P ← [P 0; 0 1]
@@ -167,7 +173,8 @@ class LeastSquares(SpanExpansion):
         Pd = self.P.times(d)
         scale = 1.0 / (1.0 + ddot(d, Pd))
         self.P.change(Pd, -scale)
-        self.shift(error * scale * self.Q.times(Pd))
+        KPd = self.Q.times(Pd)  # K^{-1}·P·d
+        self.shift(error * scale * KPd)
         self.forget_norm()
 
 
@@ -213,7 +220,9 @@ class KRLS(Learner):
         return LeastSquares(kernel, gram=self.tolerance < NEAR_SPAN)
 
     def update(self, f: LeastSquares, y: float, margin: float) -> None:
-        error = 0.0 if cancelled(1.0 - margin, 1.0) else y * (1.0 - margin)  # y·y = 1
+        error = y * (1.0 - margin)  # e = y - f(x), as y·y = 1
+        if cancelled(1.0 - margin, 1.0):
+            error = 0.0
         d, squared = f.projection()
         if squared > self.tolerance:
             check_support(f.size + 1, self.max_support)
@@ -265,10 +274,13 @@ class Polk(Learner):
 
     def update(self, f: PrunedExpansion, y: float, margin: float) -> bool:
         violated = margin < HINGE or f.size == 0
-        f.shrink(1 - self.step * self.shrinkage)
+        f.shrink(1 - self.step * self.shrinkage)  # 1 - ηλ
         if violated:
             f.add(self.step * y)
-        while f.size and (gamma := f.distances()).min() <= self.tolerance:
+        while f.size:
+            gamma = f.distances()
+            if not gamma.min() <= self.tolerance:  # also if it is not a number
+                break
             f.project_smallest(gamma)
         check_support(f.size, self.max_support)
         return violated

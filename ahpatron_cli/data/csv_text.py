@@ -276,6 +276,9 @@ class CsvReader:
 
     def _check_header(self, lines: int) -> None:
         """Refuse a first record of so many lines that is no header with distinct names."""
+        if not self.names:
+            problem = "there is no header: the first line must name the columns"
+            raise bad_data(problem, self.path, 1, "the file is empty, or its first line is blank")
         names, values = self.names, [number(name) for name in self.names]
         is_row = None not in values and names != [str(i) for i in range(len(names))]
         numbered = [f"c{i + 1}" for i in range(len(names))]

@@ -356,9 +356,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """
         if type(X) is not np.ndarray or hasattr(self, "feature_names_in_"):
             return False
-        if X.dtype != np.float64 or X.shape[1:] != (self.n_features_in_,) or len(X) == 0:
+        if X.dtype != np.float64 or X.shape[1:] != (self.n_features_in_,):
             return False
-        return bool(np.isfinite(X).all())
+        return len(X) > 0 and bool(np.isfinite(X).all())
 
     def _rows(self, X: Any, y: Any = NO_LABELS, first: bool = False) -> tuple[Rows, Any]:
         """Rows and labels, validated by scikit-learn or converted by the schema of the model."""
@@ -386,7 +386,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         schema = msgspec.structs.replace(schema, id=None)
         names = [column.name for column in schema.columns]
         given = column_names(X)
-        if not {*names} <= {*given} and {*schema.features} <= {*given}:
+        has_columns = given.keys() >= set(names)
+        has_features = given.keys() >= set(schema.features)
+        if has_features and not has_columns:
             return None  # X has numeric features already: scikit-learn checks them
         unseen = Unseen()
         with _as_value_errors():
@@ -413,7 +415,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
         def select_sigma(kernel: str) -> float:
             tried = slice(0, MOST_TRIED_ROWS)
-            found = auto_sigma(self._ready(_part(rows, tried)), encoded[tried], kernel)
+            tried_rows = self._ready(_part(rows, tried))
+            found = auto_sigma(tried_rows, encoded[tried], kernel)
             if isinstance(found, str):
                 raise ValueError(f"sigma='auto' cannot choose: {found}")
             return found
@@ -503,7 +506,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         An array of shape (n_samples,), or (n_samples, n_classes) with more than two classes.
         """
         check_is_fitted(self)
-        rows = X if self._is_plain(X) else self._rows(X)[0]
+        rows = X
+        if not self._is_plain(X):
+            rows, _ = self._rows(X)
         try:
             scores: Floats = _on_one_thread(self.player_.scores, self._ready(rows))
         except NumericalError as error:
@@ -785,7 +790,8 @@ def _are_made_dense(rows: Rows) -> bool:
         return True
     head = rows.slice(0, min(BLOCK, len(rows)))
     width = int(head.columns.max(initial=-1)) + 2
-    return width <= DENSE_WIDTH and len(head.values) >= DENSE_SHARE * len(head) * width
+    fewest_stored = DENSE_SHARE * len(head) * width
+    return width <= DENSE_WIDTH and len(head.values) >= fewest_stored
 
 
 def _on_one_thread(compute: Callable[..., Any], *arguments: Any) -> Any:

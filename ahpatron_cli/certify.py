@@ -9,6 +9,8 @@ from functools import partial
 from ahpatron_cli.core.certificates import (
     THEOREMS,
     Certificate,
+    Comparator,
+    Theorem,
     certify,
     comparators,
     radii_of,
@@ -27,27 +29,36 @@ _ALIGNMENT = "5"
 
 def meet(key: str, setups: Sequence[LearnerSpec]) -> list[LearnerSpec]:
     """The setups, with unset parameters chosen such that the theorem's conditions hold."""
-    theorems = {theorem.key: theorem for theorem in THEOREMS}
     if key == _ALIGNMENT:
         problem = "Theorem 5 of the paper is about kernel alignment, not about a learner"
         hint = "--theorem 6 is the refined bound of ahpatron, which version 1.0 numbered 5"
         raise usage(problem, hint)
+    theorems = {theorem.key: theorem for theorem in THEOREMS}
     theorem = theorems[one_of("theorem", key, theorems)]
     if not any(setup.learner in theorem.learners for setup in setups):
         learner = theorem.learners[0]
         about = f"is about {learner}, which is not among the chosen learners"
         raise usage(f"--theorem {key} {about}", f"add -l {learner}")
-    chosen = list(setups)
-    for number, setup in enumerate(setups):
+    chosen = []
+    for setup in setups:
         if setup.learner in theorem.learners:
-            given = setup.learner_params
-            met = replace(setup, learner_params={**theorem.settings(given), **given})
-            check(met)
-            if failing := theorem.failing(met.build()[0].params()):
-                problem = f"--theorem {theorem.key} requires {' and '.join(failing)}"
-                raise usage(problem, "change or leave out what contradicts it")
-            chosen[number] = met
+            setup = _met(theorem, setup)
+        chosen.append(setup)
     return chosen
+
+
+def _met(theorem: Theorem, setup: LearnerSpec) -> LearnerSpec:
+    """The setup with the settings of the theorem; a usage error if the given ones contradict it."""
+    given = setup.learner_params
+    settings = theorem.settings(given)
+    met = replace(setup, learner_params={**settings, **given})
+    check(met)
+    learner, _ = met.build()
+    failing = theorem.failing(learner.params())
+    if failing:
+        problem = f"--theorem {theorem.key} requires {' and '.join(failing)}"
+        raise usage(problem, "change or leave out what contradicts it")
+    return met
 
 
 def certified(
@@ -63,42 +74,67 @@ def certified(
     `asked` is the value of `--theorem`: runs of its learners get the certificate of this theorem.
     """
     # all learners with theorems use the same kernel; L_T(f) does not depend on the order
-    kernel = next((setup for setup in setups if setup.kernel), setups[0]).build()[1]
-    runs = [one.record for one in results]
-    radii = [radius for run in runs for radius in radii_of(run.learner, run.params)]
-    again = partial(_again, dataset, facts)
-    found = comparators(again, facts.rounds, kernel, radii, seed) if radii else []
-    return [
-        certify(one.record.learner, one.record.params, one.counts, found, asked=asked)
-        or tuple(_reasons(one, asked))
-        for one in results
-    ]
+    with_kernel = [setup for setup in setups if setup.kernel]
+    first = with_kernel[0] if with_kernel else setups[0]
+    _, kernel = first.build()
+    radii: list[float] = []
+    for result in results:
+        radii += radii_of(result.record.learner, result.record.params)
+    candidates: list[Comparator] = []
+    if radii:
+        again = partial(_again, dataset, facts)
+        candidates = comparators(again, facts.rounds, kernel, radii=radii, seed=seed)
+    found: list[Certificate | tuple[str, ...]] = []
+    for result in results:
+        certificate = certify(
+            learner=result.record.learner,
+            params=result.record.params,
+            counts=result.counts,
+            candidates=candidates,
+            asked=asked,
+        )
+        found.append(certificate or tuple(_reasons(result, asked)))
+    return found
 
 
 def _again(dataset: Dataset, facts: DataSummary) -> Iterable[tuple[Rows, Floats]]:
     """Read all examples again, from memory or from the file, which must not have changed."""
     if dataset.in_memory:
-        yield from ((batch.rows, batch.labels) for batch in dataset.batches())
+        for batch in dataset.batches():
+            yield batch.rows, batch.labels
         return
     with open_source(dataset.name) as source:  # as a stream, in bounded memory
         again = stream(source, dataset.preparation)
         for batch in again.batches():
-            yield from ((part.rows, part.labels) for labelled, part in batch.runs() if labelled)
+            for labelled, part in batch.runs():
+                if labelled:
+                    yield part.rows, part.labels
         if again.facts().sha256 != facts.sha256:
             raise changed(dataset.name)
 
 
 def _reasons(result: RunResult, asked: str | None) -> Iterable[str]:
     """Yield the conditions of theorems that fail, and the parameters that would satisfy them."""
-    learner, params = result.record.learner, result.record.params
+    learner = result.record.learner
     if not theorems_of(learner):
         yield "no theorem covers it"
     for theorem in theorems_of(learner, asked):
-        failing = theorem.failing(params, result.counts)
-        settings = theorem.settings({"budget": params["budget"]} if "budget" in params else {})
-        met = not theorem.failing({**params, **settings}, result.counts)
-        changes = [
-            assignment(name, value) for name, value in settings.items() if params[name] != value
-        ]
-        remedy = f"; --theorem {theorem.key} sets {', '.join(changes)}" if met else ""
+        failing = theorem.failing(result.record.params, result.counts)
+        remedy = _remedy(theorem, result)
         yield f"{theorem.title} requires {' and '.join(failing)}{remedy}"
+
+
+def _remedy(theorem: Theorem, result: RunResult) -> str:
+    """What `--theorem` would change, as the end of a sentence; empty if that is not enough."""
+    params = result.record.params
+    kept = {}
+    if "budget" in params:
+        kept["budget"] = params["budget"]
+    settings = theorem.settings(kept)
+    if theorem.failing({**params, **settings}, result.counts):
+        return ""
+    changes = []
+    for name, value in settings.items():
+        if params[name] != value:
+            changes.append(assignment(name, value))
+    return f"; --theorem {theorem.key} sets {', '.join(changes)}"

@@ -30,19 +30,28 @@ def check_labels(labels: NDArray[Any], given: Any) -> None:
 
     NumPy converts a list of numbers and text to text without a word.
     """
-    if not isinstance(given, list | tuple) and labels.dtype.kind != "O":
+    are_objects = labels.dtype.kind == "O"
+    if isinstance(given, list | tuple):
+        values = given
+    elif are_objects:
+        values = labels.tolist()
+    else:
         return
-    values = given if isinstance(given, list | tuple) else labels.tolist()
     if any(value is None for value in values):
         raise ValueError("y contains None: rows without a label cannot be learned")
-    texts = [isinstance(value, str) for value in values]
-    if any(texts) and not all(texts):
-        types = sorted({type(value).__name__ for value in values})
-        raise ValueError(f"y mixes labels of the types {', '.join(types)}: use one, such as str")
-    if labels.dtype.kind == "O" and not any(texts):
-        types = sorted({type(value).__name__ for value in values})
-        problem = f"y is an array of objects of the type {', '.join(types)}"
+    are_texts = [isinstance(value, str) for value in values]
+    if any(are_texts) and not all(are_texts):
+        types = _type_names(values)
+        raise ValueError(f"y mixes labels of the types {types}: use one, such as str")
+    if are_objects and not any(are_texts):
+        problem = f"y is an array of objects of the type {_type_names(values)}"
         raise ValueError(f"Unknown label type: {problem}: convert it, for example by astype(str)")
+
+
+def _type_names(values: Sequence[Any]) -> str:
+    """Names of all types of these values."""
+    names = {type(value).__name__ for value in values}
+    return ", ".join(sorted(names))
 
 
 def distinct_labels(labels: Any) -> NDArray[Any]:
@@ -65,8 +74,13 @@ def label_texts(labels: NDArray[Any]) -> list[str]:
         texts: list[str] = np.datetime_as_string(labels, unit="auto").tolist()
         return texts
     if labels.dtype.kind == "f":
-        return [show(label) if np.isfinite(label) else str(label) for label in labels.tolist()]
+        return [_float_text(label) for label in labels.tolist()]
     return [str(label) for label in labels.tolist()]
+
+
+def _float_text(label: float) -> str:
+    """Text of a number; also of NaN and infinity, which cannot be whole."""
+    return show(label) if np.isfinite(label) else str(label)
 
 
 def are_plain_numbers(classes: NDArray[Any]) -> bool:
@@ -77,7 +91,8 @@ def are_plain_numbers(classes: NDArray[Any]) -> bool:
     """
     if classes.dtype.kind not in NUMBERS:
         return False
-    return [show(float(label)) for label in classes.tolist()] == label_texts(classes)
+    as_floats = [show(float(label)) for label in classes.tolist()]
+    return as_floats == label_texts(classes)
 
 
 def type_name(classes: NDArray[Any]) -> str:
@@ -95,7 +110,9 @@ def kind_of(classes: NDArray[Any]) -> LabelKind:
         return "boolean"
     if classes.dtype.kind == "M":
         return "date"
-    return "number" if are_plain_numbers(classes) else "text"
+    if are_plain_numbers(classes):
+        return "number"
+    return "text"
 
 
 def labels_from_texts(texts: Sequence[str], dtype: str | None, kind: LabelKind) -> NDArray[Any]:
@@ -109,15 +126,18 @@ def labels_from_texts(texts: Sequence[str], dtype: str | None, kind: LabelKind) 
     >>> labels_from_texts(["007", "7"], None, "text")
     array(['007', '7'], dtype='<U3')
     """
-    if dtype is not None and dtype != "bool":
-        return np.array([int(text) for text in texts] if "int" in dtype else texts, dtype=dtype)
-    are_known = all(text in BOOLEANS for text in texts)
-    if dtype == "bool" or (kind == "boolean" and are_known):
+    are_booleans = kind == "boolean" and all(text in BOOLEANS for text in texts)
+    if dtype == "bool" or (dtype is None and are_booleans):
         return np.array([BOOLEANS.index(text) for text in texts], dtype=bool)
+    if dtype is not None and "int" in dtype:
+        return np.array([int(text) for text in texts], dtype=dtype)
+    if dtype is not None:
+        return np.array(texts, dtype=dtype)
     if kind != "number" or any(number(text) is None for text in texts):
         return np.array(texts)  # also if one stands for all others
     floats = np.array(texts, dtype=np.float64)
-    return floats.astype(np.int64) if (floats % 1 == 0).all() else floats
+    are_integers = (floats % 1 == 0).all()
+    return floats.astype(np.int64) if are_integers else floats
 
 
 @dataclass(frozen=True)
@@ -149,16 +169,20 @@ class LabelCoding:
         """The coding of these classes; dates are always compared as in tables."""
         if classes.dtype.kind == "M":
             kind = "date"
-        numbers = [-1.0, 1.0] if len(classes) == 2 else np.arange(len(classes), dtype=float)
-        codes = dict(zip(_keys(classes, kind), numbers, strict=True))
+        keys = _keys(classes, kind)
+        numbers: Sequence[float] | Floats = [-1.0, 1.0]
+        if len(classes) != 2:
+            numbers = np.arange(len(classes), dtype=float)
+        codes = dict(zip(keys, numbers, strict=True))
         return cls(classes=classes, codes=codes, kind=kind, others=others)
 
     @property
     def stored(self) -> tuple[float, ...]:
         """The classes as the numbers that a model file has: the labels, or else their codes."""
+        numbers = self.codes.values()
         if are_plain_numbers(self.classes):
-            return tuple(map(float, self.classes.tolist()))
-        return tuple(map(float, self.codes.values()))
+            numbers = self.classes.tolist()
+        return tuple(map(float, numbers))
 
     def encode(self, labels: NDArray[Any]) -> Floats:
         """Code of each label; a ValueError for a label that is not among the classes."""
@@ -173,11 +197,14 @@ class LabelCoding:
 
     def numbers(self, encoded: Floats) -> Integers:
         """Index in `classes` of each code."""
-        return (encoded > 0 if len(self.classes) == 2 else encoded).astype(np.int64)
+        if len(self.classes) == 2:
+            return (encoded > 0).astype(np.int64)
+        return encoded.astype(np.int64)
 
     def has_classes(self, classes: Any) -> bool:
         """Whether these are all classes, in any order."""
-        return {*_keys(np.asarray(classes), self.kind)} == {*self.codes}
+        given = _keys(np.asarray(classes), self.kind)
+        return set(given) == self.codes.keys()
 
 
 def _keys(labels: NDArray[Any], kind: LabelKind | None) -> list[Any]:
@@ -185,4 +212,5 @@ def _keys(labels: NDArray[Any], kind: LabelKind | None) -> list[Any]:
     if kind is None:
         found: list[Any] = labels.tolist()
         return found
-    return [label_key(text, kind) or text for text in label_texts(labels)]
+    texts = label_texts(labels)
+    return [label_key(text, kind) or text for text in texts]

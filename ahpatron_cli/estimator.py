@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from types import FrameType
 from typing import Any, Self
 
 import msgspec
@@ -44,7 +46,7 @@ from ahpatron_cli.data.frames import column_names, frame_cells
 from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
 from ahpatron_cli.data.schema import Column, Schema, Unseen
 from ahpatron_cli.errors import UserError
-from ahpatron_cli.models import damaged, load_model, model_of, to_bytes
+from ahpatron_cli.models import Header, damaged, load_model, model_of, to_bytes
 from ahpatron_cli.output.predictions import chosen, label_names
 from ahpatron_cli.runner import LearnerSpec, generator_seed
 
@@ -58,6 +60,8 @@ DEFAULT_KERNEL = "gaussian"
 NAMED = ("budget", "epsilon", "sigma", "horizon")
 NO_LABELS = "no_validation"
 """Value of `y` that tells scikit-learn's `validate_data` that there are no labels."""
+_INTERNAL_PACKAGES = ("ahpatron_cli", "sklearn")
+"""Packages whose lines are not those of a caller in warnings."""
 
 
 class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
@@ -174,20 +178,22 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
-        rows, labels, weights = self._examples(X, y, sample_weight, first=True)
+        rows, labels, weights = self._examples(X, y, weights=sample_weight, first=True)
         if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
         coding = LabelCoding.of(distinct_labels(labels))
         encoded = coding.encode(labels)
-        weights = self._by_class(weights, labels, encoded, coding)
-        self._begin(coding, rows, encoded, y, horizon=len(labels) * self.n_passes)
+        weights = self._by_class(weights, labels=labels, encoded=encoded, coding=coding)
+        horizon = len(labels) * self.n_passes
+        self._begin(rows, encoded, coding=coding, y=y, horizon=horizon)
         scores: list[Floats] = []
         seen: list[Floats] = []
         for i in range(self.n_passes):
             order: Any = slice(None)
             if self.shuffle:  # as `run --shuffle` does in each repeat
-                order = np.random.default_rng([self._seed, i]).permutation(len(labels))
-            scores.append(self._feed(rows, encoded, weights, order))
+                generator = np.random.default_rng([self._seed, i])
+                order = generator.permutation(len(labels))
+            scores.append(self._feed(rows, encoded, weights, order=order))
             seen.append(encoded[order])
         self.online_scores_ = np.concatenate(scores)
         self._labels = np.concatenate(seen)
@@ -226,25 +232,27 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         if self.__sklearn_is_fitted__():
-            self._continue(X, y, classes, sample_weight, check_input)
+            self._continue(
+                X, y, classes=classes, sample_weight=sample_weight, check_input=check_input
+            )
         else:
             with self._unchanged_if_it_fails():
-                self._start(X, y, classes, sample_weight)
+                self._start(X, y, classes=classes, sample_weight=sample_weight)
         return self
 
     def _start(
-        self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
+        self, X: Any, y: Any, *, classes: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> None:
         """The first call of `partial_fit`."""
-        rows, labels, weights = self._examples(X, y, sample_weight, first=True)
+        rows, labels, weights = self._examples(X, y, weights=sample_weight, first=True)
         if classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         if isinstance(self.class_weight, str):
             raise ValueError(f"class_weight={self.class_weight!r} is for `fit` only")
         coding = LabelCoding.of(distinct_labels(classes))
         encoded = coding.encode(labels)
-        weights = self._by_class(weights, labels, encoded, coding)
-        self._begin(coding, rows, encoded, y, horizon=None)
+        weights = self._by_class(weights, labels=labels, encoded=encoded, coding=coding)
+        self._begin(rows, encoded, coding=coding, y=y, horizon=None)
         self.online_scores_ = self._feed(rows, encoded, weights)
         self._labels = encoded
 
@@ -252,20 +260,24 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self,
         X: Any,
         y: Any,
+        *,
         classes: ArrayLike | None,
         sample_weight: ArrayLike | None,
         check_input: bool,
     ) -> None:
         """A later call of `partial_fit`."""
-        found: Any = X, np.asarray(y), sample_weight
+        weights: Any
         if check_input:
-            found = self._examples(X, y, sample_weight, first=False)
-        rows, labels, weights = found
+            rows, labels, weights = self._examples(X, y, weights=sample_weight, first=False)
+        else:
+            rows = X
+            labels = np.asarray(y)
+            weights = sample_weight
         coding = self._coding
         if classes is not None and not coding.has_classes(classes):
             raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
         encoded = coding.encode(labels)
-        weights = self._by_class(weights, labels, encoded, coding)
+        weights = self._by_class(weights, labels=labels, encoded=encoded, coding=coding)
         if len(encoded) > BLOCK:
             self._check_computable(rows)
         self.online_scores_ = self._feed(rows, encoded, weights)
@@ -281,17 +293,19 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 raise _named(error, np.arange(len(rows))[part]) from None
 
     def _by_class(
-        self, weights: Any, labels: NDArray[Any], encoded: Floats, coding: LabelCoding
+        self, weights: Any, *, labels: NDArray[Any], encoded: Floats, coding: LabelCoding
     ) -> Any:
         """Sample weights times class weights, one per row; None if all are 1."""
         if self.class_weight is None:
             return weights
         if isinstance(self.class_weight, Mapping):
-            own = np.array(_weights_of(coding.classes, self.class_weight))
+            of_classes = np.array(_weights_of(coding.classes, self.class_weight))
         else:
-            own = compute_class_weight(self.class_weight, classes=coding.classes, y=labels)
-        by_row = own[coding.numbers(encoded)]
-        return by_row if weights is None else by_row * weights
+            of_classes = compute_class_weight(self.class_weight, classes=coding.classes, y=labels)
+        of_rows = of_classes[coding.numbers(encoded)]
+        if weights is None:
+            return of_rows
+        return of_rows * weights
 
     @contextmanager
     def _unchanged_if_it_fails(self) -> Iterator[None]:
@@ -306,11 +320,12 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _forget(self) -> None:
         """Remove all fitted attributes, so that the estimator is unfitted."""
-        for name in [name for name in vars(self) if name[-1] == "_"]:
+        fitted = [name for name in vars(self) if name.endswith("_")]
+        for name in fitted:
             delattr(self, name)
 
     def _examples(
-        self, X: Any, y: Any, weights: ArrayLike | None, first: bool
+        self, X: Any, y: Any, *, weights: ArrayLike | None, first: bool
     ) -> tuple[Rows, NDArray[Any], Floats | None]:
         """Validated rows, labels and weights, without the rows of weight 0."""
         if not first and weights is None and self._is_plain(X):
@@ -318,7 +333,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             if labels.shape == (len(X),):
                 return X, labels, None
         check_present(y)
-        rows, labels = self._rows(X, y, first)
+        rows, labels = self._rows(X, y, first=first)
         check_labels(labels, y)
         if first:  # later, labels must be among the classes
             kind = type_of_target(labels, input_name="y", raise_unknown=True)
@@ -331,8 +346,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError("Sample weights must contain at least one non-zero number.")
             return _part(rows, slice(0)), labels[:0], None  # which is no fault of a stream
         checked = _check_sample_weight(weights, labels, dtype=np.float64, ensure_non_negative=True)
-        kept = np.flatnonzero(checked)
-        return _part(rows, kept), labels[kept], np.asarray(checked[kept])
+        positive = np.flatnonzero(checked)
+        return _part(rows, positive), labels[positive], np.asarray(checked[positive])
 
     def _is_plain(self, X: Any) -> bool:
         """Whether X is valid already, so that scikit-learn's slow validation can be skipped.
@@ -341,20 +356,22 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """
         if type(X) is not np.ndarray or hasattr(self, "feature_names_in_"):
             return False
-        fits = X.dtype == np.float64 and X.shape[1:] == (self.n_features_in_,) and len(X) > 0
-        return fits and bool(np.isfinite(X).all())
+        if X.dtype != np.float64 or X.shape[1:] != (self.n_features_in_,):
+            return False
+        return len(X) > 0 and bool(np.isfinite(X).all())
 
     def _rows(self, X: Any, y: Any = NO_LABELS, first: bool = False) -> tuple[Rows, Any]:
         """Rows and labels, validated by scikit-learn or converted by the schema of the model."""
+        has_labels = not isinstance(y, str)
         table = None if first else self._table(X)
         if table is not None:
-            if isinstance(y, str):
+            if not has_labels:
                 return table, y
             check_consistent_length(X, y)
             return table, column_or_1d(y)
         options = {"reset": first, "accept_sparse": "csr", "dtype": np.float64}
         found = validate_data(self, X, y, **options)
-        rows, labels = (found, y) if isinstance(y, str) else found
+        rows, labels = found if has_labels else (found, y)
         if not isinstance(rows, np.ndarray) and rows.shape[1] > MOST_COLUMNS:
             raise ValueError(
                 f"sparse X may have {MOST_COLUMNS} columns at most, got {rows.shape[1]}"
@@ -369,53 +386,49 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         schema = msgspec.structs.replace(schema, id=None)
         names = [column.name for column in schema.columns]
         given = column_names(X)
-        if not {*names} <= {*given} and {*schema.features} <= {*given}:
+        has_columns = given.keys() >= set(names)
+        has_features = given.keys() >= set(schema.features)
+        if has_features and not has_columns:
             return None  # X has numeric features already: scikit-learn checks them
         unseen = Unseen()
         with _as_value_errors():
             schema.check_columns(given, "X")
-            cells = frame_cells(X, names, schema.text_columns(), "X")
+            cells = frame_cells(X, names, text=schema.text_columns(), path="X")
         try:
             rows = schema.encode(cells, "X", unseen).stored
         except UserError as error:
             row = error.place.line if error.place else None
             raise ValueError(f"row {row} of X: {error}") from None
         for note in unseen.notes:
-            warnings.warn(note, UserWarning, stacklevel=5)  # where `predict` is called
+            _warn_user(note)
         return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
 
     def _begin(
-        self, coding: LabelCoding, rows: Rows, encoded: Floats, y: Any, horizon: int | None
+        self, rows: Rows, encoded: Floats, *, coding: LabelCoding, y: Any, horizon: int | None
     ) -> None:
         """Create the `Player` (learner, kernel, classes, seed) before the first row is learned."""
         self._preparation = Preparation()
         self._target_name = getattr(y, "name", None)
-        dense = True
-        if isinstance(rows, CsrRows):  # made dense by the same rule as in `ahpatron run`
-            head = rows.slice(0, min(BLOCK, len(rows)))
-            width = int(head.columns.max(initial=-1)) + 2
-            dense = width <= DENSE_WIDTH and len(head.values) >= DENSE_SHARE * len(head) * width
-        self._known = StreamState(coding.stored, None, dense, self.n_features_in_ + 1)
-        others = {} if self.params is None else self.params
-        if not isinstance(others, Mapping):
-            raise ValueError(f"params must be a dict of parameters, got {others!r}")
-        given = {name: getattr(self, name) for name in NAMED if getattr(self, name) is not None}
-        if twice := given.keys() & others.keys():
-            raise ValueError(f"{min(twice)} is given twice, by itself and in params")
-        given.update(others)
+        self._known = StreamState(
+            labels=coding.stored, dense=_are_made_dense(rows), width=self.n_features_in_ + 1
+        )
 
         def select_sigma(kernel: str) -> float:
             tried = slice(0, MOST_TRIED_ROWS)
-            found = auto_sigma(self._ready(_part(rows, tried)), encoded[tried], kernel)
+            tried_rows = self._ready(_part(rows, tried))
+            found = auto_sigma(tried_rows, encoded[tried], kernel)
             if isinstance(found, str):
                 raise ValueError(f"sigma='auto' cannot choose: {found}")
             return found
 
-        learner, kernel = configured(self.learner, self.kernel, given, select_sigma)
+        learner, kernel = configured(
+            self.learner, self.kernel, self._given_params(), select_sigma=select_sigma
+        )
         if isinstance(self.random_state, int | np.integer):
             self._seed = int(self.random_state)
         else:
-            self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            generator = check_random_state(self.random_state)
+            self._seed = int(generator.randint(2**31 - 1))
         seed = generator_seed(self._seed, 0, learner.name)
         try:
             player = Player(
@@ -429,6 +442,18 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self._coding = coding
         self._label_type: str | None = type_name(coding.classes)
 
+    def _given_params(self) -> dict[str, Any]:
+        """Parameters of the learner and the kernel, given by themselves or in `params`."""
+        others = {} if self.params is None else self.params
+        if not isinstance(others, Mapping):
+            raise ValueError(f"params must be a dict of parameters, got {others!r}")
+        values = {name: getattr(self, name) for name in NAMED}
+        given = {name: value for name, value in values.items() if value is not None}
+        twice = given.keys() & others.keys()
+        if twice:
+            raise ValueError(f"{min(twice)} is given twice, by itself and in params")
+        return {**given, **others}
+
     def _ready(self, rows: Rows) -> Rows:
         """Rows of X in the engine's numbering: feature j is column j + 1, as in LIBSVM files."""
         known = self._known
@@ -436,24 +461,31 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(rows, CsrRows):
             columns = rows.columns + np.int32(first)
             rows = replace(rows, columns=columns, width=rows.width + first)
-            rows = rows.dense() if known.dense else rows
+            if known.dense:
+                rows = rows.dense()
         elif first:
-            rows = np.concatenate((np.zeros((len(rows), 1)), rows), axis=1)
-        rows = unit_rows(rows) if self._preparation.scale == "unit" else rows
-        return rows if known.scaler is None else known.scaler(rows)
+            empty = np.zeros((len(rows), 1))
+            rows = np.concatenate((empty, rows), axis=1)
+        if self._preparation.scale == "unit":
+            rows = unit_rows(rows)
+        if known.scaler is not None:
+            rows = known.scaler(rows)
+        return rows
 
     def _feed(
         self, rows: Rows, encoded: Floats, weights: Any, order: Integers | slice = slice(None)
     ) -> Floats:
         """Learn from the rows in this order; return f(x) of each round before its update."""
-        scores = []
+        scores: list[Floats] = []
         try:
             for start in range(0, max(len(encoded), 1), PIECE):
                 part: Any = slice(start, start + PIECE)
-                part = part if isinstance(order, slice) else order[part]
+                if not isinstance(order, slice):
+                    part = order[part]
                 own = None if weights is None else weights[part]
                 piece = self._ready(_part(rows, part))
-                scores.append(_on_one_thread(self.player_.feed, piece, encoded[part], own))
+                found = _on_one_thread(self.player_.feed, piece, encoded[part], own)
+                scores.append(found)
         except BaseException as error:
             if not self.player_.is_intact:
                 self._forget()
@@ -462,7 +494,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             if isinstance(error, CoreError):
                 raise ValueError(str(error)) from None
             raise
-        return scores[0] if len(scores) == 1 else np.concatenate(scores)
+        if len(scores) == 1:
+            return scores[0]
+        return np.concatenate(scores)
 
     # Predicting ---------------------------------------------------------------------------------
 
@@ -472,7 +506,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         An array of shape (n_samples,), or (n_samples, n_classes) with more than two classes.
         """
         check_is_fitted(self)
-        rows = X if self._is_plain(X) else self._rows(X)[0]
+        rows = X
+        if not self._is_plain(X):
+            rows, _ = self._rows(X)
         try:
             scores: Floats = _on_one_thread(self.player_.scores, self._ready(rows))
         except NumericalError as error:
@@ -504,7 +540,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         labels are not numbers, the model expects a table with the same columns (or x0, x1, …).
         """
         check_is_fitted(self)
-        known, costs = self._known, None
+        known = self._known
+        costs = None
         if isinstance(self.class_weight, Mapping):
             costs = _weights_of(self.classes_, self.class_weight)
         model = model_of(
@@ -530,9 +567,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         if names is None and are_plain_numbers(self.classes_):
             return None
-        names = [f"x{j}" for j in range(self.n_features_in_)] if names is None else names
+        if names is None:
+            names = [f"x{j}" for j in range(self.n_features_in_)]
         target = self._target_name
-        target = target if isinstance(target, str) and target not in names else "label"
+        if not isinstance(target, str) or target in names:
+            target = "label"
         texts = label_texts(self.classes_)
         numbers: dict[str, Any] = dict(zip(texts, self._known.labels, strict=True))
         columns = [Column(str(name), "number") for name in names]
@@ -560,29 +599,41 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         with _as_value_errors():
             model = load_model(str(path), learner)
             player = model.run("X").player
-        of = model.header
-        params = of.params | (of.kernel_params if of.kernel else {})
+        header = model.header
+        params = dict(header.params)
+        if header.kernel:
+            params.update(header.kernel_params)
         named: dict[str, Any] = {name: params.pop(name) for name in NAMED if name in params}
-        new = cls(learner or of.learner, kernel=of.kernel, params=params or None, **named)
-        new.random_state = new._seed = of.seed
+        new = cls(learner or header.learner, kernel=header.kernel, params=params or None, **named)
+        new.random_state = header.seed
+        new._seed = header.seed
         new.player_ = player
         new._preparation, new._known = model.prepared(Preparation())
-        new.n_features_in_ = of.width - (of.features < of.width)  # indices of files may start at 0
-        kind: LabelKind = of.schema.label_kind if of.schema else "number"
-        try:
-            names = label_names(of.labels, of.schema)
-            new.classes_ = labels_from_texts(names, of.label_type, kind)
-        except (OverflowError, TypeError, ValueError) as error:
-            raise ValueError(str(damaged(f"its labels: {error}", str(path)))) from None
-        new._label_type = of.label_type
-        by_kind = kind if of.label_type is None else None  # as the formats of tables compare them
-        others = (of.schema.positive if of.schema else of.positive) is not None
-        new._coding = LabelCoding.of(new.classes_, kind=by_kind, others=others)
-        if of.costs is not None:
-            new.class_weight = dict(zip(new.classes_.tolist(), of.costs, strict=True))
-        if of.schema:
-            new.feature_names_in_ = np.array(of.schema.features, dtype=object)
+        new.n_features_in_ = header.width
+        if header.features < header.width:  # indices of the file start at 1
+            new.n_features_in_ -= 1
+        new._set_classes(header, str(path))
+        if header.costs is not None:
+            new.class_weight = dict(zip(new.classes_.tolist(), header.costs, strict=True))
+        if header.schema:
+            new.feature_names_in_ = np.array(header.schema.features, dtype=object)
         return new
+
+    def _set_classes(self, header: Header, path: str) -> None:
+        """Set the classes and their codes from the header of the model at this path."""
+        kind: LabelKind = "number"
+        positive: float | str | None = header.positive
+        if header.schema:
+            kind = header.schema.label_kind
+            positive = header.schema.positive
+        try:
+            names = label_names(header.labels, header.schema)
+            self.classes_ = labels_from_texts(names, header.label_type, kind)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise ValueError(str(damaged(f"its labels: {error}", path))) from None
+        self._label_type = header.label_type
+        by_kind = kind if header.label_type is None else None  # as the formats of tables compare
+        self._coding = LabelCoding.of(self.classes_, kind=by_kind, others=positive is not None)
 
     # Counts -------------------------------------------------------------------------------------
 
@@ -601,8 +652,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         from matplotlib import pyplot
 
         check_is_fitted(self, "online_scores_")
-        ax = pyplot.gca() if ax is None else ax
-        rounds, scores = np.arange(1, len(self._labels) + 1), self.online_scores_
+        if ax is None:
+            ax = pyplot.gca()
+        rounds = np.arange(1, len(self._labels) + 1)
+        scores = self.online_scores_
         true = self._labels > 0 if scores.ndim == 1 else self._labels
         mistakes = np.cumsum(chosen(scores) != true)
         ax.plot(rounds, 100 * mistakes / rounds, label=self.player_.learner.name)
@@ -658,11 +711,8 @@ def configured(
     `select_sigma(kernel)` returns the width for `sigma="auto"`.
     """
     name = DEFAULT_LEARNER if learner is None else learner
-    if not isinstance(name, str) or not (name in REGISTRY or is_path(name)):
-        raise ValueError(f"unknown learner {name!r}: one of {', '.join(REGISTRY)}")
     kernel_name = DEFAULT_KERNEL if kernel is None else kernel
-    if kernel_name not in KERNELS:
-        raise ValueError(f"unknown kernel {kernel_name!r}: one of {', '.join(KERNELS)}")
+    _check_names(name, kernel_name)
     kind = find_learner(name)
     known = {own: value for own, value in given.items() if value is not None}
     foreign = [own for own in known if own not in kind.specs()]
@@ -672,17 +722,11 @@ def configured(
         problem = f"{name}, the default learner, has no parameter {foreign[0]!r}"
         hint = 'choose another learner, for example learner="ahpatron"'
         raise ParameterError(f"{problem}: {hint}", foreign[0])
-    of_learner = kind.specs()
+    _check_known(given, kind, kernel_name)
     of_kernel = KERNELS[kernel_name].specs()
-    if unknown := given.keys() - of_learner.keys() - of_kernel.keys():
-        raise ValueError(
-            f"{kind.name} with the {kernel_name} kernel has no parameter {min(unknown)!r}: "
-            f"one of {', '.join([*of_learner, *of_kernel])}"
-        )
     if kind.own_kernel is not None and foreign:
         unused = " and ".join(sorted(foreign))
-        message = f"{kind.name} has a kernel of its own and does not use {unused}"
-        warnings.warn(message, UserWarning, stacklevel=4)  # at the call of fit or learn_one
+        _warn_user(f"{kind.name} has a kernel of its own and does not use {unused}")
         of_kernel = {}
     if "sigma" in of_kernel and known.get("sigma") == "auto":
         if select_sigma is None:
@@ -690,7 +734,7 @@ def configured(
         known["sigma"] = select_sigma(kernel_name)
     spec = LearnerSpec(
         learner=kind.name,
-        learner_params={own: value for own, value in known.items() if own in of_learner},
+        learner_params={own: value for own, value in known.items() if own in kind.specs()},
         kernel=None if kind.own_kernel else kernel_name,
         kernel_params={own: value for own, value in known.items() if own in of_kernel},
         source=name if is_path(name) else None,
@@ -699,6 +743,55 @@ def configured(
         return spec.build()
     except ParameterError as error:
         raise ValueError(f"{kind.name}: {error}") from None
+
+
+def _check_names(learner: str, kernel: str) -> None:
+    """Raise a ValueError if there is no such learner or kernel."""
+    if not isinstance(learner, str) or not (learner in REGISTRY or is_path(learner)):
+        raise ValueError(f"unknown learner {learner!r}: one of {', '.join(REGISTRY)}")
+    if kernel not in KERNELS:
+        raise ValueError(f"unknown kernel {kernel!r}: one of {', '.join(KERNELS)}")
+
+
+def _check_known(given: Iterable[str], kind: type[Learner], kernel: str) -> None:
+    """Raise a ValueError if neither the learner nor the kernel has a given parameter."""
+    legal = [*kind.specs(), *KERNELS[kernel].specs()]
+    unknown = set(given).difference(legal)
+    if unknown:
+        raise ValueError(
+            f"{kind.name} with the {kernel} kernel has no parameter {min(unknown)!r}: "
+            f"one of {', '.join(legal)}"
+        )
+
+
+def _warn_user(message: str) -> None:
+    """Issue a UserWarning at the line that called this package, directly or by scikit-learn.
+
+    How many calls are between depends on the method: `score` calls `predict`, which calls
+    `decision_function`.
+    """
+    level = 1
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and _is_internal(frame):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, UserWarning, stacklevel=level)
+
+
+def _is_internal(frame: FrameType) -> bool:
+    """Whether a frame runs code of this package or of scikit-learn."""
+    package = frame.f_globals.get("__name__", "").partition(".")[0]
+    return package in _INTERNAL_PACKAGES
+
+
+def _are_made_dense(rows: Rows) -> bool:
+    """Whether rows are learned as dense ones, by the same rule as in `ahpatron run`."""
+    if not isinstance(rows, CsrRows):
+        return True
+    head = rows.slice(0, min(BLOCK, len(rows)))
+    width = int(head.columns.max(initial=-1)) + 2
+    fewest_stored = DENSE_SHARE * len(head) * width
+    return width <= DENSE_WIDTH and len(head.values) >= fewest_stored
 
 
 def _on_one_thread(compute: Callable[..., Any], *arguments: Any) -> Any:
@@ -722,6 +815,7 @@ def _named(error: NumericalError, numbers: Integers) -> ValueError:
 
 @contextmanager
 def _as_value_errors() -> Iterator[None]:
+    """Raise errors for users as ValueErrors."""
     try:
         yield
     except UserError as error:
@@ -730,7 +824,9 @@ def _as_value_errors() -> Iterator[None]:
 
 def _part(rows: Rows, part: slice | Integers) -> Rows:
     """The rows selected by a slice or an array of row numbers."""
-    return rows.take(np.arange(len(rows))[part]) if isinstance(rows, CsrRows) else rows[part]
+    if isinstance(rows, CsrRows):
+        return rows.take(np.arange(len(rows))[part])
+    return rows[part]
 
 
 def _weights_of(classes: NDArray[Any], by_label: Mapping[Any, float]) -> tuple[float, ...]:

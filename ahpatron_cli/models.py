@@ -11,9 +11,8 @@ from __future__ import annotations
 import hashlib
 import math
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -51,6 +50,8 @@ from ahpatron_cli.signals import StreamEnded, watch
 FORMAT = 2
 KIND = "ahpatron model"
 _HEADER = "header"
+_LARGEST_HEADER = 1 << 24
+"""Largest size of the header in bytes."""
 _TYPES = ("<f8", "<i8", "<i4")
 _NOT_FINITE = ("inf", "-inf", "nan")
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
@@ -110,7 +111,9 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     def classes(self) -> tuple[float, ...] | None:
         """Labels of all classes, if there are more than two; else None."""
         known = tuple(label for label in self.labels if label is not None)
-        return known if len(known) > 2 else None
+        if len(known) <= 2:
+            return None
+        return known
 
 
 @dataclass(frozen=True)
@@ -130,22 +133,40 @@ class Model:
     @property
     def spec(self) -> LearnerSpec:
         """Learner and kernel of the model, with their parameters."""
-        of = self.header
-        return LearnerSpec(of.learner, of.params, of.kernel, of.kernel_params, self.learner)
+        return LearnerSpec(
+            learner=self.header.learner,
+            learner_params=self.header.params,
+            kernel=self.header.kernel,
+            kernel_params=self.header.kernel_params,
+            source=self.learner,
+        )
 
     def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState]:
         """Preparation and initial stream state for data that continue this model."""
-        of = self.header
-        known = StreamState(of.labels, self.scaler, of.dense, of.width, of.schema)
-        return replace(preparation, scale=of.scale, positive=of.positive), known
+        header = self.header
+        continued = replace(preparation, scale=header.scale, positive=header.positive)
+        known = StreamState(
+            labels=header.labels,
+            scaler=self.scaler,
+            dense=header.dense,
+            width=header.width,
+            schema=header.schema,
+        )
+        return continued, known
 
     def run(self, data: str, options: RunOptions | None = None, *, same_file: bool = False) -> Run:
         """A `Run` that continues the model on this data; `same_file`: it was trained on it."""
-        of = self.header
-        options = replace(options or RunOptions(), seed=of.seed)
-        begun = partial(Run, self.spec, data, options, state=self.state)
+        options = replace(options or RunOptions(), seed=self.header.seed)
         try:
-            return begun(classes=of.classes, costs=of.costs, same_file=same_file)
+            return Run(
+                self.spec,
+                path=data,
+                options=options,
+                classes=self.header.classes,
+                costs=self.header.costs,
+                state=self.state,
+                same_file=same_file,
+            )
         except (StateError, ParameterError, NumericalError) as error:
             raise damaged(str(error), self.path) from None
 
@@ -164,7 +185,8 @@ class Model:
 
 def model_of(player: Player, scaler: Scaler | None = None, **fields: Any) -> Model:
     """Create the model of a player; `fields` are further fields of the header."""
-    learner, kernel = player.learner, player.kernel
+    learner = player.learner
+    kernel = player.kernel
     header = Header(
         learner=learner.name,
         source=learner_source(type(learner)),
@@ -178,18 +200,20 @@ def model_of(player: Player, scaler: Scaler | None = None, **fields: Any) -> Mod
 
 def to_bytes(model: Model) -> bytes:
     """Bytes of a model file; deterministic."""
-    flat = dict(_flat({"state": model.state, "scaler": vars(model.scaler) if model.scaler else {}}))
-    arrays = {
-        path: np.ascontiguousarray(value)
-        for path, value in flat.items()
-        if isinstance(value, np.ndarray)
-    }
+    scaler = vars(model.scaler) if model.scaler else {}
+    arrays: dict[str, np.ndarray] = {}
+    plain_values: dict[str, Any] = {}
+    for path, value in _flat({"state": model.state, "scaler": scaler}):
+        if isinstance(value, np.ndarray):
+            arrays[path] = np.ascontiguousarray(value)
+        else:
+            plain_values[path] = _plain(value)
     header = msgspec.structs.replace(
         model.header,
         params=plain_params(model.header.params),
         kernel_params=plain_params(model.header.kernel_params),
-        state={path: _plain(value) for path, value in flat.items() if path not in arrays},
-        arrays={name: (array.dtype.str, list(array.shape)) for name, array in arrays.items()},
+        state=plain_values,
+        arrays={path: (array.dtype.str, list(array.shape)) for path, array in arrays.items()},
     )
     return archive_of(header, arrays)
 
@@ -210,29 +234,36 @@ def checksum(header: Header, arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _flat(group: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(group: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested groups with their dotted paths."""
     for name, value in group.items():
+        path = f"{prefix}{name}"
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{path}{name}.")
+            yield from _flat(value, f"{path}.")
         else:
-            yield f"{path}{name}", value
+            yield path, value
 
 
 def _plain(value: Any) -> Any:
     """A value for JSON: infinity and NaN become text; an apostrophe marks the same texts."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    return f"'{value}" if _looks_like_no_number(value) else value
+    if _looks_like_no_number(value):
+        return f"'{value}"
+    return value
 
 
 def _number(value: Any) -> Any:
     """Inverse of `_plain`."""
     if value in _NOT_FINITE:
         return float(value)
-    return value[1:] if _looks_like_no_number(value) else value
+    if _looks_like_no_number(value):
+        return value[1:]
+    return value
 
 
 def _looks_like_no_number(value: Any) -> bool:
+    """Whether a value is the text of infinity or NaN, with any number of apostrophes before."""
     return isinstance(value, str) and value.lstrip("'") in _NOT_FINITE
 
 
@@ -243,30 +274,7 @@ def load_model(path: str, learner: str | None = None) -> Model:
     state is checked later, when a run is continued.
     """
     try:
-        with npz.opened(path) as archive:
-            header = _header(archive, path)
-            arrays = _arrays(header, archive)
-            written = npz.time_written(archive)
-        if checksum(header, arrays) != header.sha256:
-            raise StateError("its checksum does not fit its content")
-        _check_header(header)
-        kind = _learner_of(header, learner)
-        header.params = _complete(kind, header.params)
-        if header.kernel:
-            header.kernel_params = _complete(KERNELS[header.kernel], header.kernel_params)
-        content = _nested(chain(header.state.items(), arrays.items()))
-        with StateReader(content, {}) as reader:
-            reader.part("state")
-            scaler = _scaler(reader) if header.scale in LEARNED_SCALES else None
-        _check_width(header, content["state"])
-        return Model(
-            header=header,
-            state=content["state"],
-            scaler=scaler,
-            path=path,
-            written=written,
-            learner=learner,
-        )
+        return _load(path, learner)
     except OSError as error:
         problem = f"the model cannot be read: {error.strerror or error}"
         hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
@@ -275,24 +283,46 @@ def load_model(path: str, learner: str | None = None) -> Model:
         raise damaged(str(error), path) from None
 
 
+def _load(path: str, learner: str | None) -> Model:
+    """Read a model file; a `StateError` if it is damaged, an `OSError` if it cannot be read."""
+    with npz.opened(path) as archive:
+        header = _header(archive, path)
+        arrays = _arrays(header, archive)
+        written = npz.time_written(archive)
+    if checksum(header, arrays) != header.sha256:
+        raise StateError("its checksum does not fit its content")
+    _check_header(header)
+    kind = _learner_of(header, learner)
+    header.params = _complete(kind, header.params)
+    if header.kernel:
+        header.kernel_params = _complete(KERNELS[header.kernel], header.kernel_params)
+    content = _nested(chain(header.state.items(), arrays.items()))
+    scaler = None
+    with StateReader(content, {}) as reader:
+        reader.part("state")
+        if header.scale in LEARNED_SCALES:
+            scaler = _scaler(reader)
+    _check_width(header, content["state"])
+    return Model(
+        header=header,
+        state=content["state"],
+        scaler=scaler,
+        path=path,
+        written=written,
+        learner=learner,
+    )
+
+
 def damaged(reason: str, path: str) -> UserError:
     """The error for a model file that is damaged or was not written by ahpatron."""
-    first = reason.partition("\n")[0][:200]
-    problem = f"this is not a model of ahpatron, or it is damaged: {first}"
+    first_line = reason.partition("\n")[0]
+    problem = f"this is not a model of ahpatron, or it is damaged: {first_line[:200]}"
     return bad_data(problem, path, hint="`ahpatron run DATA --save MODEL.npz` writes a model")
 
 
 def _header(archive: zipfile.ZipFile, path: str) -> Header:
-    names = archive.namelist()
-    if f"{_HEADER}.npy" not in names and "meta.npy" not in names:
-        raise bad_data("this is not a model of ahpatron", path, hint=FROM_ARRAYS)
-    written: dict[str, Any] = {"kind": KIND, "version": "0.2 or earlier"}
-    if "meta.npy" not in names:
-        size = archive.getinfo(f"{_HEADER}.npy").file_size
-        if size > 1 << 24:
-            raise StateError("its header is too large")
-        text = npz.read(archive, _HEADER, "|u1", (size - npz.HEAD,)).tobytes()
-        written = msgspec.json.decode(text, type=dict[str, Any])
+    """The header of a model file, if it was written by a version that counts as this one."""
+    written = _fields(archive, path)
     if written.get("kind") != KIND:
         raise StateError("its header is not that of a model")
     if (written.get("format"), written.get("algorithm")) != (FORMAT, ALGORITHM):
@@ -303,45 +333,70 @@ def _header(archive: zipfile.ZipFile, path: str) -> Header:
     return msgspec.convert(written, Header)
 
 
+def _fields(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
+    """The fields of the header of a model file, as they are written there."""
+    names = archive.namelist()
+    if "meta.npy" in names:
+        return {"kind": KIND, "version": "0.2 or earlier"}
+    if f"{_HEADER}.npy" not in names:
+        raise bad_data("this is not a model of ahpatron", path, hint=FROM_ARRAYS)
+    size = archive.getinfo(f"{_HEADER}.npy").file_size
+    if size > _LARGEST_HEADER:
+        raise StateError("its header is too large")
+    text = npz.read(archive, _HEADER, dtype="|u1", shape=(size - npz.HEAD,))
+    return msgspec.json.decode(text.tobytes(), type=dict[str, Any])
+
+
 def _arrays(header: Header, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     """Read the arrays listed in the header; `StateError` if the archive has others."""
-    if set(archive.namelist()) != {f"{name}.npy" for name in (_HEADER, *header.arrays)}:
+    listed = {f"{name}.npy" for name in (_HEADER, *header.arrays)}
+    if set(archive.namelist()) != listed:
         raise StateError("its entries differ from those listed in its header")
     for name, (dtype, shape) in header.arrays.items():
         if dtype not in _TYPES or any(length < 0 for length in shape):
             raise StateError(f"{name[:40]} has an unknown type")
-    return {name: npz.read(archive, name, *kind) for name, kind in header.arrays.items()}
+    found = {}
+    for name, (dtype, shape) in header.arrays.items():
+        found[name] = npz.read(archive, name, dtype=dtype, shape=shape)
+    return found
 
 
 def _check_header(header: Header) -> None:
     """Check the consistency of header fields beyond their types."""
-    labels, schema = header.labels, header.schema
-    known = [label for label in labels if label is not None]
+    labels = header.labels
     if len(labels) == 2:
-        legal = labels[1] is not None and labels[0] != labels[1]
+        negative, positive = labels
+        legal = positive is not None and negative != positive
     else:
-        legal = list(labels) == sorted({*known})
-    if not legal or len(header.costs or labels) != len(labels):
+        known = {label for label in labels if label is not None}
+        legal = list(labels) == sorted(known)
+    if header.costs and len(header.costs) != len(labels):
+        legal = False
+    if not legal:
         raise StateError("its labels or their costs cannot be right")
-    if schema is not None:
-        _check_schema(schema, header.width)
+    if header.schema is not None:
+        _check_schema(header.schema, header.width)
 
 
 def _check_schema(schema: Schema, width: int) -> None:
     """Check the consistency of a schema, for rows with `width` columns."""
     if width <= len(schema.features):
         raise StateError("its schema has more features than its rows")
-    if any(len(column.shares) not in (0, len(column.categories)) for column in schema.columns):
-        raise StateError("its schema has shares of other categories")
-    if any(label_key(label, schema.label_kind) is None for label in schema.labels):
-        raise StateError(f"its schema has labels that are no {schema.label_kind}")
+    for column in schema.columns:
+        if column.shares and len(column.shares) != len(column.categories):
+            raise StateError("its schema has shares of other categories")
+    for label in schema.labels:
+        if label_key(label, schema.label_kind) is None:
+            raise StateError(f"its schema has labels that are no {schema.label_kind}")
 
 
 def _check_width(header: Header, state: State) -> None:
     """Refuse dense rows that are wider than those the model was trained on: they need memory."""
+    widest = DENSE_WIDTH
     centre = state.get("centre")
-    trained = centre.size if isinstance(centre, np.ndarray) else 0
-    if header.dense and header.width > max(DENSE_WIDTH, trained) + 1:
+    if isinstance(centre, np.ndarray):
+        widest = max(widest, centre.size)
+    if header.dense and header.width > widest + 1:
         raise StateError("its rows are wider than its examples")
 
 
@@ -354,7 +409,10 @@ def _learner_of(header: Header, given: str | None) -> type[Learner]:
     if kind.name != header.learner or learner_source(kind) != header.source:
         problem = f"the {kind.name} installed here is not the learner that made the model"
         raise usage(problem, f"the model was made by {header.learner} ({header.source[:24]})")
-    if header.kernel not in KERNELS if kind.own_kernel is None else header.kernel is not None:
+    kernels: Collection[str | None] = (None,)
+    if kind.own_kernel is None:
+        kernels = KERNELS
+    if header.kernel not in kernels:
         raise StateError("its kernel is not one of its learner")
     return kind
 
@@ -362,12 +420,12 @@ def _learner_of(header: Header, given: str | None) -> type[Learner]:
 def _complete(kind: type[Declared], params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
     """All parameters of a model; those that are newer than the model have their defaults."""
     specs = kind.specs()
-    if not {*params} <= {*specs}:
-        raise StateError("its parameters are not those of its learner")
-    given = {
-        name: value if value in specs[name].words else _number(value)
-        for name, value in params.items()
-    }
+    given = {}
+    for name, value in params.items():
+        if name not in specs:
+            raise StateError("its parameters are not those of its learner")
+        is_word = value in specs[name].words
+        given[name] = value if is_word else _number(value)
     try:
         return kind(**given).params()
     except ParameterError as error:
@@ -391,9 +449,13 @@ def _nested(values: Iterable[tuple[str, Any]]) -> State:
 
 
 def _scaler(content: StateReader) -> Scaler:
+    """The scaler of a model; a `StateError` if it would divide by 0."""
     with content.part("scaler") as parts:
-        largest, shift, spread = (parts.array(name, "d") for name in ("largest", "shift", "spread"))
-    if not len(largest) == len(shift) == len(spread) or min(*largest, *spread, 1) <= 0:
+        largest = parts.array("largest", "d")
+        shift = parts.array("shift", "d")
+        spread = parts.array("spread", "d")
+    same_length = len(largest) == len(shift) == len(spread)
+    if not same_length or min(*largest, *spread, 1) <= 0:
         raise content.refusal("scaler", "divides by numbers that are not positive")
     return Scaler(largest, shift, spread)
 
@@ -443,7 +505,8 @@ class SavedRun:
             self._restart = load_model(checkpoint, learner)
             self._check_options(self._restart.header.options)
         self.checkpointed = self._restart.header.rounds if self._restart else 0
-        self._trail, self._saved_at = Trail(), self.checkpointed
+        self._trail = Trail()
+        self._saved_at = self.checkpointed
 
     def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState | None]:
         """Preparation of the data and initial state of the stream."""
@@ -451,8 +514,8 @@ class SavedRun:
             return self.model.prepared(preparation)
         if not self._restart:
             return preparation, None
-        of = self._restart.header  # the stream is read again from the start
-        return preparation, StreamState(of.labels, schema=of.schema)
+        header = self._restart.header  # the stream is read again from the start
+        return preparation, StreamState(header.labels, schema=header.schema)
 
     def run(
         self,
@@ -467,42 +530,55 @@ class SavedRun:
             run = self.model.run(dataset.name, options)
             self._greet(run)
         else:
-            run = begin(dataset, setup, options, 0, horizon)
+            run = begin(dataset, setup, options, repeat=0, horizon=horizon)
         if self._restart:
             run = self._restarted(self._restart, run, dataset.name)
-        saved = [path for path in (self._save_to, self._checkpoint) if path]
-        if saved:
-            try:
-                run.player.state_dict()  # fails before the first round if it cannot be saved
-            except StateError as error:
-                raise usage(str(error), f"see {GUIDE}") from None
+        paths = [path for path in (self._save_to, self._checkpoint) if path]
+        if paths:
+            self._check_savable(run)
 
         def save_if_due(*_: object) -> None:
             if self._checkpoint and self._trail.rounds - self._saved_at >= self._every:
                 self._save(self._checkpoint, run, dataset)
                 self._saved_at = self._trail.rounds
 
-        order = options.order(0, dataset.rounds or 0) if options.shuffle else None
-        batches = dataset.batches(order, 0 if self._restart else run.rounds)
-        results = run_batches(self._left(batches, run), [run], [*observers, save_if_due])
+        order = None
+        if options.shuffle:
+            order = options.order(0, dataset.rounds or 0)
+        start = 0 if self._restart else run.rounds
+        batches = self._left(dataset.batches(order, start), run)
+        results = run_batches(batches, [run], [*observers, save_if_due])
         dataset.facts()  # raises an error for invalid data, before saving
         if self._save_to:
             self._warn_of_reset(run)
-        if self.model and (remark := self.model.remark(dataset)):
+        remark = self.model.remark(dataset) if self.model else None
+        if remark:
             self._warn(remark)
-        for path in saved:
+        for path in paths:
             self._save(path, run, dataset)
         return results
+
+    @staticmethod
+    def _check_savable(run: Run) -> None:
+        """Refuse a learner that cannot be saved, before the first round."""
+        try:
+            run.player.state_dict()
+        except StateError as error:
+            raise usage(str(error), f"see {GUIDE}") from None
 
     def _restarted(self, checkpoint: Model, fresh: Run, path: str) -> Run:
         """The run of the checkpoint; an error if its learner differs from that of a new run.
 
         Options are the same, but the number of rounds may have changed, which some learners use.
         """
-        of = checkpoint.header
+        header = checkpoint.header
         player = fresh.player
-        asked = fresh.setup.learner, player.learner.params(), player.kernel.params()
-        if asked != (of.learner, of.params, of.kernel_params):
+        same_learner = (
+            fresh.setup.learner == header.learner
+            and player.learner.params() == header.params
+            and player.kernel.params() == header.kernel_params
+        )
+        if not same_learner:
             raise self._other_run()
         return checkpoint.run(path, fresh.options, same_file=True)
 
@@ -513,15 +589,17 @@ class SavedRun:
         a state with the position of the replay must not be saved.
         """
         for batch in batches:
-            done = min(max(self.checkpointed - self._trail.rounds, 0), len(batch.labels))
+            count = len(batch.labels)
+            to_skip = max(self.checkpointed - self._trail.rounds, 0)
+            done = min(to_skip, count)
             if done:
                 self._trail.add(batch.part(slice(0, done)))
                 if self._restart and self._trail.rounds == self.checkpointed:
                     if self._trail.digest != self._restart.header.digest:
                         raise self._other_run()
                     self._greet(run)
-            if done < len(batch.labels):
-                left = batch.part(slice(done, len(batch.labels)))
+            if done < count:
+                left = batch.part(slice(done, count))
                 self._trail.add(left)
                 yield left
         if self._trail.rounds < self.checkpointed:
@@ -531,7 +609,11 @@ class SavedRun:
             raise StreamEnded
 
     def _save(self, path: str, run: Run, dataset: Dataset) -> None:
+        """Write a model with the present state of the run."""
+        features = dataset.traits.features
         before = self.model or self._restart
+        if before:
+            features = max(features, before.header.features)
         model = model_of(
             run.player,
             dataset.scaler,
@@ -540,7 +622,7 @@ class SavedRun:
             positive=dataset.preparation.positive,
             costs=run.costs,
             scale=dataset.preparation.scale,
-            features=max(dataset.traits.features, before.header.features if before else 0),
+            features=features,
             dense=dataset.dense,
             width=dataset.width,
             rounds=self._trail.rounds,
@@ -558,11 +640,14 @@ class SavedRun:
             return
         known = f"{run.rounds - reset:,} of {run.rounds:,} rows"
         text = f"the saved model knows only the last {known}: it was reset in round {reset:,}"
-        never = "; with `-p alarm=inf` it never is"
-        self._warn(text + (never if "alarm" in run.player.learner.specs() else ""))
+        if "alarm" in run.player.learner.specs():
+            text += "; with `-p alarm=inf` it never is"
+        self._warn(text)
 
     def _greet(self, run: Run) -> None:
-        rounds, mistakes = f"{run.rounds:,} rounds", f"{run.mistakes:,} mistakes"
+        """Print where the run continues."""
+        rounds = f"{run.rounds:,} rounds"
+        mistakes = f"{run.mistakes:,} mistakes"
         self._say(f"the run continues after {rounds} with {mistakes}")
 
     def _check_options(self, before: Mapping[str, OptionValue]) -> None:
@@ -570,10 +655,11 @@ class SavedRun:
         names = sorted({*before, *self._options})
         changed = [name for name in names if before.get(name) != self._options.get(name)]
         if changed:
-            flags = ", ".join(f"--{name.replace('_', '-')}" for name in changed)
-            raise self._other_run(f"other values of {flags}")
+            flags = [f"--{name.replace('_', '-')}" for name in changed]
+            raise self._other_run(f"other values of {', '.join(flags)}")
 
     def _other_run(self, how: str = "other data, learner or number of rounds") -> UserError:
+        """The error for a checkpoint that this run cannot continue."""
         return UserError(
             f"this checkpoint belongs to another run: {how}",
             code=ExitCode.USAGE,

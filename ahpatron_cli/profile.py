@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ahpatron_cli import __version__
 from ahpatron_cli.core import Gaussian, Kernel
 from ahpatron_cli.core.rows import CsrRows, Floats, row_sums, rows_of
 from ahpatron_cli.core.tally import Tally
+from ahpatron_cli.data.batch import Batch, FileInfo
 from ahpatron_cli.data.dataset import DENSE_SHARE
 from ahpatron_cli.data.geometry import (
     MOST_TRIED_ROWS,
@@ -49,8 +51,10 @@ MOST_VALUES = 1 << 21
 """Largest number of values plus rows of the matrix (about 75 MB with copies)."""
 MOST_COLUMNS = 1 << 20
 """Number of first features for which statistics are computed."""
-MOST_SAMPLED, MOST_SAMPLED_VALUES = 4000, 1 << 20
-"""Largest number of randomly drawn rows, and of their values, for distances and A_T."""
+MOST_SAMPLED = 4000
+"""Largest number of randomly drawn rows for distances and A_T."""
+MOST_SAMPLED_VALUES = 1 << 20
+"""Largest number of values of these rows."""
 MOST_FAULTS = 20
 """Largest number of faulty lines that are listed; all are counted."""
 MOST_HINTS = 3
@@ -191,74 +195,173 @@ def profile_of(
     on_progress : callable
         Called with the number of rows read so far.
     """
-    faulty = list[FaultyLine]()
-
-    def take_fault(line: int, fault: Fault) -> None:
-        if len(faulty) < MOST_FAULTS:
-            problem = fault.problem + (f" ({fault.note})" if fault.note else "")
-            faulty.append(FaultyLine(line, fault.column, problem, hint_of(fault, source.name)))
-
-    def take_fault_of_table(fault: UserError) -> None:
-        if len(faulty) < MOST_FAULTS:
-            line = fault.place.line if fault.place else None
-            faulty.append(FaultyLine(line or 1, None, fault.problem, fault.hint))
-
-    reader: SvmReader | TableReader
-    if is_table(source, table):
-        reader = TableReader(source, table, on_fault=take_fault_of_table)
-        check_features(reader.schema, max_features, source.name)
-    else:
-        reader = SvmReader(
-            source, max_features=max_features, on_fault=take_fault, may_lack_labels=True
-        )
-    tally, room = LabelTally(), MOST_VALUES
-    parts, hashes, labels = list[CsrRows](), list[Any](), list[Floats]()
+    faults = _Faults(source.name)
+    reader = _reader(source, table, max_features=max_features, faults=faults)
+    tally = LabelTally()
+    head = _Head()
     for chunk in reader:
         tally.add(chunk.labels)
-        part = chunk.stored.without_zeros()
-        sizes = part.indptr + np.arange(len(part) + 1)  # an empty row needs memory, too
-        count = int(np.searchsorted(sizes, room, "right")) - 1
-        if count:
-            parts.append(part.slice(0, count))
-            hashes.append(row_hashes(parts[-1]))
-            labels.append(chunk.labels[:count])
-        room = room - int(sizes[count]) if count == len(part) else 0
+        head.add(chunk)
         on_progress(reader.rows_read)
-    rows, info = reader.rows_read, reader.traits
-    found: dict[str, Any] = {
+    rows = reader.rows_read
+    found = _facts_of_file(source, reader, faults)
+    if rows:
+        info = reader.traits
+        names: dict[float, str] = {}
+        if info.schema:
+            names = {value: name for name, value in info.schema.labels.items()}
+        found["unlabelled"] = rows - tally.rows
+        found |= _label_facts(tally, positive, names, lacks_labels=tally.rows < rows)
+        found |= _facts_of_head(head, info, found, positive=positive, scale=scale)
+        drawn = _draw(head, seed)
+        found |= _geometry(head.matrix.take(drawn), head.labels[drawn], found, asked=sigma)
+    profile = Profile(**found)
+    advice = tuple(_advice(profile))
+    commands = tuple(_next_commands(profile, table))
+    return replace(profile, advice=advice, next=commands)
+
+
+def _reader(
+    source: Source, table: TableOptions, *, max_features: int, faults: _Faults
+) -> SvmReader | TableReader:
+    """The reader of a source, which takes note of faults."""
+    if is_table(source, table):
+        reader = TableReader(source, table, on_fault=faults.add_of_table)
+        check_features(reader.schema, max_features, source.name)
+        return reader
+    return SvmReader(source, max_features=max_features, on_fault=faults.add, may_lack_labels=True)
+
+
+def _facts_of_file(
+    source: Source, reader: SvmReader | TableReader, faults: _Faults
+) -> dict[str, Any]:
+    """Fields on the whole file, after it has been read."""
+    rows = reader.rows_read
+    info = reader.traits
+    density = None
+    if rows and info.features:
+        density = reader.values_read / rows / info.features
+    return {
         "path": source.name,
         "sha256": source.sha256(),
         "from_pipe": not source.rereadable,
         "notes": info.notes,
         "rows": rows,
         "features": info.features,
-        "density": reader.values_read / rows / info.features if rows and info.features else None,
+        "density": density,
         "faults": reader.faults,
-        "faulty_lines": tuple(sorted(faulty, key=lambda one: one.line)),
+        "faulty_lines": tuple(sorted(faults.lines, key=lambda one: one.line)),
         "stopped": reader.stopped,
     }
-    if rows:
-        names = {value: name for name, value in info.schema.labels.items()} if info.schema else {}
-        found["unlabelled"] = rows - tally.rows
-        found |= _label_facts(tally, positive, names, lacks_labels=tally.rows < rows)
-        first, seen = np.concatenate(labels), np.concatenate(hashes)
-        matrix = CsrRows.concatenate(parts)
-        parts.clear()
-        labelled = np.flatnonzero(~np.isnan(first))
-        classes = first if positive is None else np.where(np.isnan(first), first, first == positive)
-        found |= _statistics(matrix, seen, classes, info.max_index + 1, int(not info.zero_based))
-        if info.schema and (widest := found["widest"]):  # features of a table have names
-            found["widest"] = (info.schema.features[widest[0] - 1], *widest[1:])
-        found["scale"] = scale or found["advised_scale"]
-        if not found["label_problem"]:
-            found["baseline"] = _baseline(classes[labelled])
-        drawn = np.random.default_rng(seed).permutation(labelled)[:MOST_SAMPLED]
-        values = np.cumsum(np.diff(matrix.indptr)[drawn])
-        drawn = drawn[: max(int(np.searchsorted(values, MOST_SAMPLED_VALUES, "right")), 1)]
-        found |= _geometry(matrix.take(drawn), first[drawn], found, sigma)
-    profile = Profile(**found)
-    commands = tuple(_next_commands(profile, table))
-    return replace(profile, advice=tuple(_advice(profile)), next=commands)
+
+
+class _Faults:
+    """The first faulty lines of a file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.lines: list[FaultyLine] = []
+
+    def add(self, line: int, fault: Fault) -> None:
+        """Take note of a fault in LIBSVM text."""
+        if len(self.lines) >= MOST_FAULTS:
+            return
+        problem = fault.problem
+        if fault.note:
+            problem += f" ({fault.note})"
+        hint = hint_of(fault, self._path)
+        self.lines.append(FaultyLine(line, column=fault.column, problem=problem, hint=hint))
+
+    def add_of_table(self, fault: UserError) -> None:
+        """Take note of a fault in a table."""
+        if len(self.lines) >= MOST_FAULTS:
+            return
+        line = fault.place.line if fault.place else None
+        self.lines.append(
+            FaultyLine(line or 1, column=None, problem=fault.problem, hint=fault.hint)
+        )
+
+
+class _Head:
+    """The first rows of a file, as many as `MOST_VALUES` allows."""
+
+    def __init__(self) -> None:
+        self._room = MOST_VALUES
+        self._parts: list[CsrRows] = []
+        self._hashes: list[NDArray[np.uint64]] = []
+        self._labels: list[Floats] = []
+
+    def add(self, chunk: Batch) -> None:
+        """Keep those of the next rows for which there is room."""
+        part = chunk.stored.without_zeros()
+        sizes = part.indptr + np.arange(len(part) + 1)  # an empty row needs memory, too
+        count = int(np.searchsorted(sizes, self._room, "right")) - 1
+        if count:
+            kept = part.slice(0, count)
+            self._parts.append(kept)
+            self._hashes.append(row_hashes(kept))
+            self._labels.append(chunk.labels[:count])
+        if count == len(part):
+            self._room -= int(sizes[count])
+        else:
+            self._room = 0
+
+    @cached_property
+    def matrix(self) -> CsrRows:
+        """The rows, without stored zeros."""
+        matrix = CsrRows.concatenate(self._parts)
+        self._parts.clear()
+        return matrix
+
+    @cached_property
+    def labels(self) -> Floats:
+        """Label of each row; NaN if there is none."""
+        return np.concatenate(self._labels)
+
+    @cached_property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Whether each row has a label."""
+        return ~np.isnan(self.labels)
+
+    @cached_property
+    def hashes(self) -> NDArray[np.uint64]:
+        """Hash of each row."""
+        return np.concatenate(self._hashes)
+
+
+def _facts_of_head(
+    head: _Head,
+    info: FileInfo,
+    found: Mapping[str, Any],
+    *,
+    positive: float | None,
+    scale: str | None,
+) -> dict[str, Any]:
+    """Fields on the first rows; `positive` and `scale` are values of options."""
+    classes = head.labels
+    if positive is not None:
+        classes = np.where(head.labelled, classes == positive, np.nan)
+    first = 0 if info.zero_based else 1
+    facts = {
+        **_duplicates(head.hashes, classes, head.labelled),
+        **_ranges(head.matrix, width=info.max_index + 1, first=first),
+    }
+    if info.schema and facts["widest"]:  # features of a table have names
+        feature, low, high = facts["widest"]
+        facts["widest"] = (info.schema.features[feature - 1], low, high)
+    facts["scale"] = scale or facts["advised_scale"]
+    if not found["label_problem"]:
+        facts["baseline"] = _baseline(classes[head.labelled])
+    return facts
+
+
+def _draw(head: _Head, seed: int) -> NDArray[np.int64]:
+    """Numbers of rows with a label, drawn at random, with a bounded number of values."""
+    labelled = np.flatnonzero(head.labelled)
+    drawn = np.random.default_rng(seed).permutation(labelled)[:MOST_SAMPLED]
+    sizes = np.diff(head.matrix.indptr)[drawn]
+    count = int(np.searchsorted(np.cumsum(sizes), MOST_SAMPLED_VALUES, "right"))
+    return drawn[: max(count, 1)]
 
 
 def _label_facts(
@@ -268,14 +371,18 @@ def _label_facts(
 
     `lacks_labels` means that there are also rows without a label.
     """
-    labels, complete = sorted(tally.counts), not tally.overflowed
-    pair: tuple[float | None, float | None] = None, None
+    labels = sorted(tally.counts)
+    complete = not tally.overflowed
+    negative: float | None = None
+    encoded_positive: float | None = None
     problem = None
     if positive is not None and positive not in labels and complete and labels:
         problem = f"no row has the label {show(positive)} that --positive names"
     elif positive is not None:
         others = [label for label in labels if label != positive]
-        pair = others[0] if len(others) == 1 and complete else None, positive
+        if len(others) == 1 and complete:
+            negative = others[0]
+        encoded_positive = positive
     elif fault := class_fault(tally):
         problem = f"{fault}: --positive LABEL runs one label against all others"
     elif not labels:
@@ -284,12 +391,12 @@ def _label_facts(
         which = "all rows with a label" if lacks_labels else "all rows"
         problem = f"{which} have the same label: there is nothing to learn"
     elif len(labels) == 2:
-        pair = labels[0], labels[1]
+        negative, encoded_positive = labels
     return {
         "labels": tuple(LabelCount(one, tally.counts[one], names.get(one)) for one in labels),
         "all_labels": complete,
-        "negative": pair[0],
-        "positive": pair[1],
+        "negative": negative,
+        "positive": encoded_positive,
         "label_problem": problem,
         "grouped": tally.grouped,
     }
@@ -298,47 +405,71 @@ def _label_facts(
 def _baseline(labels: Floats) -> float:
     """Mistake rate of always predicting the most frequent label so far, as `run` counts it."""
     names, numbers = np.unique(labels, return_inverse=True)
-    tally, shape = Tally.of(max(len(names), 2)), () if len(names) <= 2 else (len(names),)
-    encoded = (numbers if shape else 2 * numbers - 1).astype(np.float64)
+    scores_per_row: tuple[int, ...] = ()
+    if len(names) > 2:
+        scores_per_row = (len(names),)
+        encoded = numbers.astype(np.float64)
+    else:
+        encoded = (2 * numbers - 1).astype(np.float64)
+    tally = Tally.of(max(len(names), 2))
     for block in np.array_split(encoded, len(encoded) // 4096 + 1):
-        tally.count(np.zeros((len(block), *shape)), block)
+        tally.count(np.zeros((len(block), *scores_per_row)), block)
     return tally.baseline_mistakes / len(labels)
 
 
-def _statistics(
-    rows: CsrRows, hashes: Any, labels: Floats, width: int, first: int
+def _duplicates(
+    hashes: NDArray[np.uint64], labels: Floats, labelled: NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Fields on duplicates, ranges and advised scaling; features are columns from `first` on."""
-    labelled = ~np.isnan(labels)
+    """Fields on rows that equal others."""
     known = labels[labelled]
     _, earliest, group = np.unique(hashes[labelled], return_index=True, return_inverse=True)
-    width = max(min(width, MOST_COLUMNS), first)
-    looked = rows.columns < width
-    columns, values = rows.columns[looked], rows.values[looked]
-    # values that are not stored are 0; a feature that is stored in every row has no zeros
-    zero = np.bincount(columns, minlength=width) < len(rows)
-    low, high = np.where(zero, 0.0, np.inf), np.where(zero, 0.0, -np.inf)
-    np.minimum.at(low, columns, values)
-    np.maximum.at(high, columns, values)
-    low, high = low[first:], high[first:]
+    of_earliest = known[earliest]
+    return {
+        "examined": len(hashes),
+        "duplicates": len(hashes) - len(np.unique(hashes)),
+        "contradictory": int(np.count_nonzero(known != of_earliest[group])),
+    }
+
+
+def _ranges(rows: CsrRows, *, width: int, first: int) -> dict[str, Any]:
+    """Fields on the ranges of features and advised scaling; features are columns from `first`."""
+    low, high = _bounds(rows, max(min(width, MOST_COLUMNS), first))
+    low = low[first:]
+    high = high[first:]
     halves = high / 2 - low / 2  # the full range may overflow a double
     with np.errstate(over="ignore", under="ignore"):
         lengths = np.sqrt(row_sums(rows, rows.values * rows.values))
     unit = bool(np.all(abs(lengths[lengths > 0] - 1) < _UNIT_TOLERANCE))
     sparse = len(rows.values) < DENSE_SHARE * len(rows) * len(low)
     scale, reason = _advise_scale(low, high, halves, unit=unit, sparse=sparse)
-    at = int(np.argmax(halves)) if len(halves) else 0
-    return {
-        "examined": len(rows),
-        "duplicates": len(rows) - len(np.unique(hashes)),
-        "contradictory": int(np.count_nonzero(known != known[earliest][group])),
-        "low": float(low.min()) if len(low) else None,
-        "high": float(high.max()) if len(high) else None,
+    facts: dict[str, Any] = {
+        "low": None,
+        "high": None,
         "constant": int(np.count_nonzero(low == high)),
-        "widest": (first + at, float(low[at]), float(high[at])) if len(low) else None,
+        "widest": None,
         "advised_scale": scale,
         "reason": reason,
     }
+    if len(low):
+        widest = int(np.argmax(halves))
+        facts["low"] = float(low.min())
+        facts["high"] = float(high.max())
+        facts["widest"] = (first + widest, float(low[widest]), float(high[widest]))
+    return facts
+
+
+def _bounds(rows: CsrRows, width: int) -> tuple[Floats, Floats]:
+    """Smallest and largest value of each of the first `width` columns."""
+    looked = rows.columns < width
+    columns = rows.columns[looked]
+    values = rows.values[looked]
+    # values that are not stored are 0; a feature that is stored in every row has no zeros
+    zero = np.bincount(columns, minlength=width) < len(rows)
+    low = np.where(zero, 0.0, np.inf)
+    high = np.where(zero, 0.0, -np.inf)
+    np.minimum.at(low, columns, values)
+    np.maximum.at(high, columns, values)
+    return low, high
 
 
 def _advise_scale(
@@ -352,8 +483,10 @@ def _advise_scale(
     0..1.
     """
     varying = halves[halves > 0]
+    if not len(low):
+        return "none", "there are no features"
     if not len(varying):
-        return "none", "all features are constant" if len(low) else "there are no features"
+        return "none", "all features are constant"
     if low.min() >= -1 and high.max() <= 1:
         return "none", "all values lie between -1 and 1"
     if unit:
@@ -361,49 +494,71 @@ def _advise_scale(
     if varying.max() / _COMPARABLE_RATIO <= np.quantile(varying, 0.25, method="lower"):
         return "none", "the features are of comparable size"
     why = "the features are of very different size"
-    return ("unit", f"the data are sparse, and {why}") if sparse else ("minmax", why)
+    if sparse:
+        return "unit", f"the data are sparse, and {why}"
+    return "minmax", why
 
 
 def _geometry(
     drawn: CsrRows, labels: Floats, found: Mapping[str, Any], asked: float | None
 ) -> dict[str, Any]:
     """Fields on distances, A_T and the values of σ tried, from rows drawn at random."""
-    # renumber the columns that occur from 0, so that the sample is not wide
-    used, numbers = np.unique(drawn.columns, return_inverse=True)
-    narrow = CsrRows(drawn.indptr, numbers.astype(np.int32), drawn.values, len(used))
-    rows = scaled(narrow, found["scale"])
-    assert isinstance(rows, CsrRows)
-    median, unknown, alignments = sigma_range(rows), list[str](), list[Alignment]()
+    rows = _narrowed(drawn, found["scale"])
     facts: dict[str, Any] = {}
-    positive, problem = found["positive"], found["label_problem"]
-    if isinstance(median, str):
-        unknown.append(f"distances and σ: {median}")
+    unknown: list[str] = []
+    sigmas = sigma_range(rows)
+    if isinstance(sigmas, str):
+        unknown.append(f"distances and σ: {sigmas}")
     else:
-        facts = dict(zip(("sigma", "sigma_low", "sigma_high"), median, strict=True))
-    if problem or positive is None:
-        unknown.append(f"A_T: {problem or 'requires two classes; --positive LABEL selects one'}")
+        facts = dict(zip(("sigma", "sigma_low", "sigma_high"), sigmas, strict=True))
+    positive = found["positive"]
+    problem = found["label_problem"]
+    if problem:
+        unknown.append(f"A_T: {problem}")
+    elif positive is None:
+        unknown.append("A_T: requires two classes; --positive LABEL selects one")
     signs = np.where(labels == positive, 1.0, -1.0)
-    wanted = dict.fromkeys([facts.get("sigma"), asked]) if positive is not None else ()
-    for sigma in (one for one in wanted if one is not None):
-        if (alignment := align(rows, signs, sigma, found["rows"])) is None:
+    alignments = []
+    wanted = []
+    if positive is not None:
+        wanted = [sigma for sigma in (facts.get("sigma"), asked) if sigma is not None]
+    for sigma in dict.fromkeys(wanted):
+        alignment = align(rows, signs, sigma=sigma, total=found["rows"])
+        if alignment is None:
             unknown.append(f"A_T at σ = {short(sigma)}: {TOO_SMALL}")
         else:
             alignments.append(alignment)
     if facts and not problem:
         encoded = labels if positive is None else signs
-        facts["tried"] = try_sigmas(rows, encoded, facts["sigma"])
-        first = slice(0, min(len(labels), MOST_TRIED_ROWS))
-        metron = try_learner("metron", rows_of(drawn, first), encoded[first])
-        facts["tried_metron"] = metron and metron.mistakes / metron.rounds
+        facts |= _tried(drawn, rows, encoded, median=facts["sigma"])
         rare = _rare_label(found["labels"])
         if rare is not None and positive is not None:
-            is_rare = labels == rare.label
-            if is_best(facts["tried_metron"], facts["tried"]):
-                facts["tried_costs"] = _try_costs("metron", drawn, is_rare)
-            else:
-                kernel = Gaussian(sigma=best_sigma(facts["sigma"], facts["tried"]))
-                facts["tried_costs"] = _try_costs(SUGGESTED_LEARNER, rows, is_rare, kernel)
+            facts["tried_costs"] = _try_costs(drawn, rows, labels == rare.label, facts=facts)
     return {**facts, "alignments": tuple(alignments), "unknown": tuple(unknown)}
+
+
+def _narrowed(drawn: CsrRows, scale: str) -> CsrRows:
+    """The scaled rows; columns that occur are renumbered from 0, so that rows are not wide."""
+    used, numbers = np.unique(drawn.columns, return_inverse=True)
+    narrow = CsrRows(
+        indptr=drawn.indptr,
+        columns=numbers.astype(np.int32),
+        values=drawn.values,
+        width=len(used),
+    )
+    rows = scaled(narrow, scale)
+    assert isinstance(rows, CsrRows)
+    return rows
+
+
+def _tried(drawn: CsrRows, rows: CsrRows, encoded: Floats, *, median: float) -> dict[str, Any]:
+    """Fields on learners tried: with values of σ on scaled rows, and metron on rows as drawn."""
+    first = slice(0, min(len(encoded), MOST_TRIED_ROWS))
+    metron = try_learner("metron", rows_of(drawn, first), encoded[first])
+    return {
+        "tried": try_sigmas(rows, encoded, median),
+        "tried_metron": metron and metron.mistakes / metron.rounds,
+    }
 
 
 def _rare_label(labels: Sequence[LabelCount]) -> LabelCount | None:
@@ -411,34 +566,40 @@ def _rare_label(labels: Sequence[LabelCount]) -> LabelCount | None:
     if len(labels) != 2:
         return None
     rarer = min(labels, key=lambda one: one.rows)
-    return rarer if rarer.rows < RARE * sum(one.rows for one in labels) else None
+    rows = sum(one.rows for one in labels)
+    return rarer if rarer.rows < RARE * rows else None
 
 
 def _try_costs(
-    learner: str, rows: CsrRows, is_rare: NDArray[np.bool_], kernel: Kernel | None = None
+    drawn: CsrRows, rows: CsrRows, is_rare: NDArray[np.bool_], *, facts: Mapping[str, Any]
 ) -> tuple[TriedCost, ...]:
-    """F1 of the rare label on these rows, with weights of it from 1 on; empty if not computed."""
-    found = list[TriedCost]()
+    """F1 of the rare label with weights of it from 1 on; empty if it cannot be computed.
+
+    The learner is the better one of those in `facts`: metron on rows as drawn, or
+    `SUGGESTED_LEARNER` on scaled rows.
+    """
+    learner = "metron"
+    learned = drawn
+    kernel: Kernel | None = None
+    if not is_best(facts["tried_metron"], facts["tried"]):
+        learner = SUGGESTED_LEARNER
+        learned = rows
+        kernel = Gaussian(sigma=best_sigma(facts["sigma"], facts["tried"]))
+    labels = is_rare.astype(np.float64)
+    found: list[TriedCost] = []
     for cost in (1.0, *TRIED_COSTS):
         weights = np.where(is_rare, cost, 1.0)
-        tally = try_learner(learner, rows, is_rare.astype(np.float64), kernel, weights)
+        tally = try_learner(learner, learned, labels, kernel=kernel, weights=weights)
         if tally is None:
             return ()
-        f1 = metrics_of(tally.confusion.tolist(), None, None).f1
+        f1 = metrics_of(tally.confusion.tolist()).f1
         found.append(TriedCost(cost, f1 or 0.0))
     return tuple(found)
 
 
 def _advice(profile: Profile) -> list[str]:
     """Advice on preparing the data for a run."""
-    items = list[str]()
-    if profile.stopped:
-        items.append("the file cannot be read beyond the last fault")
-        items += [one.hint for one in profile.faulty_lines[-1:] if one.hint]
-    elif profile.faults:
-        items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
-        hints = [one.hint for one in profile.faulty_lines if one.hint and one.column is None]
-        items += list(dict.fromkeys(hints))[:MOST_HINTS]
+    items = _advice_on_faults(profile)
     if not profile.rows:
         return items
     if profile.label_problem:
@@ -450,14 +611,31 @@ def _advice(profile: Profile) -> list[str]:
             f"{counted(profile.unlabelled, 'row')} without a label: `ahpatron run` predicts "
             "such rows and does not learn from them; --shuffle and sweeps refuse them"
         )
-    if profile.positive is not None and (rare := _rare_label(profile.labels)):
+    rare = _rare_label(profile.labels)
+    if rare is not None and profile.positive is not None:
         items.append(_advice_on_rare(rare, profile))
-    if contradictory := profile.contradictory:
-        items.append(f"{contradictory:,} rows contradict others: no learner gets all of them right")
+    if profile.contradictory:
+        rows = f"{profile.contradictory:,} rows"
+        items.append(f"{rows} contradict others: no learner gets all of them right")
     if profile.advised_scale != "none":
         items.append(f"use --scale {profile.advised_scale}: {profile.reason}; metron needs none")
     elif profile.sigma:
         items.append(f"no scaling is needed: {profile.reason}")
+    return items
+
+
+def _advice_on_faults(profile: Profile) -> list[str]:
+    """Advice on faulty lines, with their hints."""
+    items: list[str] = []
+    if profile.stopped:
+        items.append("the file cannot be read beyond the last fault")
+        last = profile.faulty_lines[-1:]
+        items += [one.hint for one in last if one.hint]
+    elif profile.faults:
+        items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
+        of_table = [one for one in profile.faulty_lines if one.column is None]
+        hints = dict.fromkeys(one.hint for one in of_table if one.hint)
+        items += list(hints)[:MOST_HINTS]
     return items
 
 
@@ -466,41 +644,59 @@ def _advice_on_rare(rare: LabelCount, profile: Profile) -> str:
     name = rare.name or show(rare.label)
     part = rare.rows / (profile.rows - profile.unlabelled)
     options = "--metrics" if rare.label == profile.positive else f"--positive {name} --metrics"
-    text = f"only {share(part)} of the rows have the label {name}: use {options}, which shows"
-    text += " its precision, recall and F1"
-    if profile.tried_costs:
-        plain, *weighed = profile.tried_costs
-        best = max(weighed, key=lambda one: one.f1)
-        by_guessing = 2 * part / (1 + part)  # F1 of predicting the rare label for every row
-        if best.f1 >= max(plain.f1, by_guessing) + WORTHWHILE:
-            gain = f"F1 rises from {share(plain.f1)} to {share(best.f1)} on rows drawn at random"
-            text += f"; with --cost {name}={short(best.cost)} {gain}"
+    text = (
+        f"only {share(part)} of the rows have the label {name}: use {options}, which shows "
+        "its precision, recall and F1"
+    )
+    if not profile.tried_costs:
+        return text
+    plain, *weighed = profile.tried_costs
+    best = max(weighed, key=lambda one: one.f1)
+    by_guessing = 2 * part / (1 + part)  # F1 of predicting the rare label for every row
+    if best.f1 >= max(plain.f1, by_guessing) + WORTHWHILE:
+        gain = f"F1 rises from {share(plain.f1)} to {share(best.f1)} on rows drawn at random"
+        text += f"; with --cost {name}={short(best.cost)} {gain}"
     return text
 
 
 def _next_commands(profile: Profile, table: TableOptions) -> list[str]:
     """Suggested next commands; none if the file is not suitable for learning."""
-    median, low, high = profile.sigma, profile.sigma_low, profile.sigma_high
-    if profile.faults or profile.label_problem or not (median and low and high):
+    low = profile.sigma_low
+    high = profile.sigma_high
+    if profile.faults or profile.label_problem or not (profile.sigma and low and high):
         return []
-    positive = profile.positive
-    words = ["FILE" if profile.path == STDIN_NAME else profile.path]
-    words += [word for name, text in table.words for word in (f"--{name}", text)]
-    plain = (profile.negative, positive) in PLAIN_PAIRS or table.words
-    if positive is not None and (profile.negative is None or (profile.from_pipe and not plain)):
-        words += ["--positive", show(positive)]
-    if profile.features > MAX_FEATURES:
-        words += ["--max-features", str(profile.features)]
-    scale = ["--scale", profile.scale] if profile.scale and profile.scale != "none" else []
-    shuffle = profile.grouped or (profile.from_pipe and positive is None)
-    sigma = best_sigma(median, profile.tried)
-    options = ["-l", "metron"]  # fewest mistakes on most data, without scaling
-    if not is_best(profile.tried_metron, profile.tried):
-        options = [*scale, "-l", SUGGESTED_LEARNER, "--sigma", short(sigma)]
-    commands = [["run", *words, *options, *(["--shuffle"] if shuffle else [])]]
+    words = _words_of_data(profile, table)
+    scale: list[str] = []
+    if profile.scale and profile.scale != "none":
+        scale = ["--scale", profile.scale]
+    sigma = best_sigma(profile.sigma, profile.tried)
+    run = ["run", *words]
+    if is_best(profile.tried_metron, profile.tried):
+        run += ["-l", "metron"]  # fewest mistakes on most data, without scaling
+    else:
+        run += [*scale, "-l", SUGGESTED_LEARNER, "--sigma", short(sigma)]
+    if profile.grouped or (profile.from_pipe and profile.positive is None):
+        run.append("--shuffle")
+    commands = [run]
     if not profile.from_pipe:
         grid = f"sigma=log:{short(min(low, sigma))}:{short(max(high, sigma))}:7"
-        # ahpatron+ is faster, which matters in a sweep
-        more = ["-l", "ahpatron+", "-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
-        commands.append(["sweep", *words, *scale, *more])
+        sweep = ["sweep", *words, *scale]
+        sweep += ["-l", "ahpatron+"]  # it is faster, which matters in a sweep
+        sweep += ["-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
+        commands.append(sweep)
     return [shlex.join(["ahpatron", *command]) for command in commands]
+
+
+def _words_of_data(profile: Profile, table: TableOptions) -> list[str]:
+    """The words of a command that name the data and how to read them."""
+    words = ["FILE" if profile.path == STDIN_NAME else profile.path]
+    for name, text in table.words:
+        words += [f"--{name}", text]
+    if profile.positive is not None:
+        plain = (profile.negative, profile.positive) in PLAIN_PAIRS or table.words
+        against_all = profile.negative is None
+        if against_all or (profile.from_pipe and not plain):
+            words += ["--positive", show(profile.positive)]
+    if profile.features > MAX_FEATURES:
+        words += ["--max-features", str(profile.features)]
+    return words

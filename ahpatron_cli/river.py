@@ -84,6 +84,7 @@ class KernelClassifier(base.Classifier):
 
     @property
     def _multiclass(self) -> bool:
+        """That more than two classes are possible, which river asks for."""
         return True
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
@@ -98,12 +99,16 @@ class KernelClassifier(base.Classifier):
         row = self._row(x)
         if w == 0.0:
             return
-        labels = self._labels if y in self._labels else [*self._labels, y]
+        labels = self._labels
+        if y not in labels:
+            labels = [*labels, y]
         players = self._players_of(len(labels))
         own = labels.index(y)
         weights = None if w == 1.0 else [w]
-        for number, player in enumerate(players, 1 if len(players) == 1 else 0):
-            player.feed(row.cells, [1.0 if number == own else -1.0], weights)
+        first = 1 if len(players) == 1 else 0
+        for number, player in enumerate(players, first):
+            code = 1.0 if number == own else -1.0
+            player.feed(row.cells, [code], weights)
         self._columns.update(row.new_columns)
         self._labels = labels
         self._players = players
@@ -113,22 +118,29 @@ class KernelClassifier(base.Classifier):
         cells = self._row(x).cells
         if len(self._labels) < 2:
             return dict.fromkeys(self._labels, 1.0)
-        shares = [p.calibration.probabilities(p.scores(cells))[0, 1] for p in self._players]
-        shares = [1.0 - shares[0], shares[0]] if len(shares) == 1 else shares
+        shares = []
+        for player in self._players:
+            probabilities = player.calibration.probabilities(player.scores(cells))
+            shares.append(probabilities[0, 1])
+        if len(shares) == 1:
+            shares = [1.0 - shares[0], shares[0]]
         total = sum(shares) or 1.0
-        return {
-            label: float(share / total) for label, share in zip(self._labels, shares, strict=True)
-        }
+        normalised = [float(share / total) for share in shares]
+        return dict(zip(self._labels, normalised, strict=True))
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
         """Predicted label of x: the class with the largest f(x); None before the first example."""
         cells = self._row(x).cells
-        if len(self._labels) < 2:
-            return self._labels[0] if self._labels else None
+        if not self._labels:
+            return None
+        if len(self._labels) == 1:
+            return self._labels[0]
         scores = [player.scores(cells).item() for player in self._players]
-        if len(scores) == 1:
-            return self._labels[scores[0] >= 0]
-        return self._labels[int(np.argmax(scores))]
+        if len(scores) > 1:
+            largest = int(np.argmax(scores))
+            return self._labels[largest]
+        negative, positive = self._labels
+        return positive if scores[0] >= 0 else negative
 
     def _players_of(self, classes: int) -> list[Player]:
         """The players for this number of classes: those so far, and new ones for new classes."""
@@ -137,15 +149,21 @@ class KernelClassifier(base.Classifier):
             return [self._player(1)]
         if classes <= 2 or classes == len(known):
             return known
-        first = [self._player(0)] if len(known) == 1 else []
-        return [*first, *known, self._player(classes - 1)]
+        if len(known) == 1:
+            known = [self._player(0), *known]
+        return [*known, self._player(classes - 1)]
 
     def _player(self, number: int) -> Player:
-        named = {"budget": self.budget, "sigma": self.sigma}
-        given = {name: value for name, value in named.items() if value is not None}
-        learner, kernel = configured(self.learner, self.kernel, {**given, **(self.params or {})})
-        seed = (*generator_seed(self.seed, 0, learner.name), number)
-        return Player(learner, kernel, seed=seed)
+        """A new player for the class of this number."""
+        given: dict[str, Value] = {}
+        if self.budget is not None:
+            given["budget"] = self.budget
+        if self.sigma is not None:
+            given["sigma"] = self.sigma
+        given.update(self.params or {})
+        learner, kernel = configured(self.learner, self.kernel, given)
+        seed = generator_seed(self.seed, 0, learner.name)
+        return Player(learner, kernel, seed=(*seed, number))
 
     def _row(self, x: Mapping[Any, Any]) -> _Row:
         """The example as a row; features that were never learned have columns after the others."""
@@ -153,7 +171,7 @@ class KernelClassifier(base.Classifier):
         new: dict[Any, int] = {}
         if names := x.keys() - known.keys():
             ordered = sorted(names, key=repr)  # independent of the order of the dict
-            new = {name: len(known) + i for i, name in enumerate(ordered)}
+            new = {name: column for column, name in enumerate(ordered, start=len(known))}
         values = _numbers(x)
         numbers = [new[name] if name in new else known[name] for name in x]
         width = len(known) + len(new)
@@ -162,10 +180,13 @@ class KernelClassifier(base.Classifier):
             row[0, numbers] = values
             return _Row(row, new)
         order = np.argsort(numbers)
-        columns = np.array(numbers, dtype=np.int32)[order]
-        ordered_values = np.array(values, dtype=np.float64)[order]
-        indptr = np.array([0, len(order)])
-        return _Row(CsrRows(indptr, columns, ordered_values, width=width), new)
+        cells = CsrRows(
+            indptr=np.array([0, len(order)]),
+            columns=np.array(numbers, dtype=np.int32)[order],
+            values=np.array(values, dtype=np.float64)[order],
+            width=width,
+        )
+        return _Row(cells, new)
 
 
 def _numbers(x: Mapping[Any, Any]) -> list[Any]:
@@ -175,10 +196,13 @@ def _numbers(x: Mapping[Any, Any]) -> list[Any]:
         are_numbers = math.isfinite(sum(values))  # much faster than to look at each
     except (TypeError, ValueError, OverflowError):
         are_numbers = False
-    return values if are_numbers else [_number(name, value) for name, value in x.items()]
+    if are_numbers:
+        return values
+    return [_number(name, value) for name, value in x.items()]
 
 
 def _number(name: Any, value: Any) -> float:
+    """The value of a feature as a number; a ValueError if it is none."""
     if value is None:
         raise ValueError(f"feature {name!r} has no value: leave it out, or impute it")
     if isinstance(value, str):

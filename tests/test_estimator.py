@@ -446,8 +446,9 @@ def test_without_a_learner_parameters_of_other_learners_are_refused(given: dict[
 def test_an_explicit_metron_warns_of_a_kernel_that_it_does_not_use(
     given: dict[str, Any], named: str
 ) -> None:
-    with pytest.warns(UserWarning, match=f"metron .* does not use {named}$"):
+    with pytest.warns(UserWarning, match=f"metron .* does not use {named}$") as caught:
         warned = small("metron", **given).fit(X, Y)
+    assert caught[0].filename == __file__
     np.testing.assert_array_equal(warned.online_scores_, small("metron").fit(X, Y).online_scores_)
     assert warned.sigma_ is None
 

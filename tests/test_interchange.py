@@ -152,6 +152,29 @@ def test_new_categories_cause_a_warning(payments: OnlineKernelClassifier) -> Non
         payments.predict(PAYMENTS.head(3).assign(country="Atlantis"))
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, X, y: model.predict(X),
+        lambda model, X, y: model.predict_proba(X),
+        lambda model, X, y: model.decision_function(X),
+        lambda model, X, y: model.score(X, y),
+        lambda model, X, y: model.partial_fit(X, y),
+    ],
+    ids=["predict", "predict_proba", "decision_function", "score", "partial_fit"],
+)
+@pytest.mark.parametrize("country", ["Atlantis", None])
+def test_a_warning_points_to_the_line_of_the_caller(
+    payments: OnlineKernelClassifier, call: Any, country: str | None
+) -> None:
+    new = PAYMENTS.head(3).astype({"country": object})
+    new["country"] = country
+    with pytest.warns(UserWarning, match="training, taken as") as caught:
+        call(payments, new, PAYMENTS["fraud"].head(3))
+    line = call.__code__.co_firstlineno
+    assert [(one.filename, one.lineno) for one in caught] == [(__file__, line)]
+
+
 def test_a_cell_of_another_type_is_named_with_its_row(payments: OnlineKernelClassifier) -> None:
     new = PAYMENTS.head(3).astype({"amount": object})
     new.loc[2, "amount"] = "much"

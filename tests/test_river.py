@@ -109,8 +109,9 @@ def test_without_a_learner_parameters_of_other_learners_are_refused(given: dict[
 
 
 def test_an_explicit_metron_warns_of_a_kernel_that_it_does_not_use() -> None:
-    with pytest.warns(UserWarning, match="metron .* does not use sigma$"):
+    with pytest.warns(UserWarning, match="metron .* does not use sigma$") as caught:
         KernelClassifier("metron", sigma=2.0).learn_one({"a": 1.0}, True)
+    assert caught[0].filename == __file__
 
 
 def test_sigma_cannot_be_chosen_from_rows_that_are_not_there() -> None:

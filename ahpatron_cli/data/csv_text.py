@@ -336,6 +336,9 @@ class CsvReader:
 
     def _check_header(self, lines: int) -> None:
         """Refuse a first record of so many lines that is no header with distinct names."""
+        if not self.names:
+            problem = "there is no header: the first line must name the columns"
+            raise bad_data(problem, self.path, 1, "the file is empty, or its first line is blank")
         names = self.names
         numbered = [f"c{i}" for i in range(1, len(names) + 1)]
         twice = [name for name, count in Counter(names).items() if count > 1]

@@ -36,9 +36,13 @@ SUGGESTED_LEARNER = "arow"
 """The learner with which values of σ are tried: the most accurate one that uses σ."""
 TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
 """Values of σ to try, as multiples of the median distance."""
-FEWEST_TRIED_ROWS, MOST_TRIED_ROWS = 200, 1000
-"""Number of rows on which each σ is tried; all of it takes at most a second."""
+FEWEST_TRIED_ROWS = 200
+"""Smallest number of rows on which a σ is tried."""
+MOST_TRIED_ROWS = 1000
+"""Largest number of rows on which each σ is tried; all of it takes at most a second."""
 MOST_TRIED_CLASSES = 100
+ALIGNED_TOGETHER = 256
+"""Number of rows of the kernel matrix that are computed at a time for A_T."""
 
 Words = NDArray[np.uint64]
 
@@ -50,12 +54,16 @@ def row_hashes(rows: CsrRows) -> Words:
     collide with probability 2^-64.
     """
     values = np.ascontiguousarray(rows.values)
-    golden, salt = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x243F6A8885A308D3)
-    words = _mix(rows.columns.astype(np.uint64) * golden + salt)
-    words ^= values.view(np.uint64)
-    words = np.where(values == 0, np.uint64(0), _mix(words))  # a zero counts as not stored
-    sums = np.append(np.uint64(0), np.cumsum(words, dtype=np.uint64))
-    return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+    golden = np.uint64(0x9E3779B97F4A7C15)
+    salt = np.uint64(0x243F6A8885A308D3)
+    keys = _mix(rows.columns.astype(np.uint64) * golden + salt)
+    mixed = _mix(keys ^ values.view(np.uint64))
+    zero = np.uint64(0)
+    words = np.where(values == 0, zero, mixed)  # a zero counts as not stored
+    sums = np.append(zero, np.cumsum(words, dtype=np.uint64))
+    starts = rows.indptr[:-1]
+    ends = rows.indptr[1:]
+    return sums[ends] - sums[starts]
 
 
 def _mix(words: Words) -> Words:
@@ -76,17 +84,26 @@ def distances_between(rows: Rows, kernel: str = "gaussian") -> tuple[Floats, int
 
     stored = compressed(rows).without_zeros()
     used, columns = np.unique(stored.columns, return_inverse=True)
-    narrow = CsrRows(stored.indptr, columns.astype(np.int32), stored.values, len(used))
-    count = min(len(narrow), MOST_COMPARED, max(MOST_VALUES // max(len(used), 1), 2))
+    width = max(len(used), 1)
+    narrow = CsrRows(
+        indptr=stored.indptr,
+        columns=columns.astype(np.int32),
+        values=stored.values,
+        width=len(used),
+    )
+    affordable = max(MOST_VALUES // width, 2)
+    count = min(len(narrow), MOST_COMPARED, affordable)
     if count < 2:
         return "there is only one row"
-    dense = narrow.slice(0, count).dense(max(len(used), 1))
+    dense = narrow.slice(0, count).dense(width)
     with np.errstate(over="ignore", invalid="ignore"):
         distances = np.sort(pdist(dense, METRICS[kernel]))
-    if not math.isfinite(10 * float(distances[-1])):
+    largest = float(distances[-1])
+    if not math.isfinite(10 * largest):
         return TOO_SMALL
-    if not distances[-1]:
-        return "all rows of the sample are equal" if not (dense != dense[0]).any() else TOO_SMALL
+    if largest == 0.0:
+        differ = (dense != dense[0]).any()
+        return TOO_SMALL if differ else "all rows of the sample are equal"
     return distances, count
 
 
@@ -98,7 +115,8 @@ def auto_sigma(rows: Rows, labels: Floats, kernel: str) -> float | str:
     median = median_sigma(rows, kernel)
     if isinstance(median, str):
         return median
-    return float(f"{best_sigma(median, try_sigmas(rows, labels, median, kernel)):.{DIGITS}g}")
+    tried = try_sigmas(rows, labels, median=median, kernel=kernel)
+    return _rounded(best_sigma(median, tried))
 
 
 def median_sigma(rows: Rows, kernel: str) -> float | str:
@@ -113,8 +131,15 @@ def median_sigma(rows: Rows, kernel: str) -> float | str:
     found = distances_between(rows, kernel)
     if isinstance(found, str):
         return found
-    apart = found[0][found[0] > 0]
-    return float(f"{np.quantile(apart, 0.5, method='inverted_cdf'):.{DIGITS}g}")
+    distances, _ = found
+    apart = distances[distances > 0]
+    median = np.quantile(apart, 0.5, method="inverted_cdf")
+    return _rounded(float(median))
+
+
+def _rounded(sigma: float) -> float:
+    """σ with `DIGITS` significant digits."""
+    return float(f"{sigma:.{DIGITS}g}")
 
 
 @dataclass(frozen=True)
@@ -143,48 +168,70 @@ def try_learner(
     rounds = len(labels)
     if rounds < FEWEST_TRIED_ROWS or not 2 <= len(names) <= MOST_TRIED_CLASSES:
         return None
-    if isinstance(rows, CsrRows) and rows.width <= DENSE_WIDTH:
-        rows = rows.dense() if len(rows.values) >= DENSE_SHARE * rounds * rows.width else rows
-    encoded = (2 * numbers - 1 if len(names) == 2 else numbers).astype(np.float64)
+    if isinstance(rows, CsrRows) and _is_dense(rows):
+        rows = rows.dense()
+    codes = 2 * numbers - 1 if len(names) == 2 else numbers
     player = Player(REGISTRY[name](), kernel, classes=len(names), horizon=rounds)
     try:
-        player.feed(rows, encoded, weights)
+        player.feed(rows, codes.astype(np.float64), weights)
     except NumericalError:
         return None
     return player.tally
+
+
+def _is_dense(rows: CsrRows) -> bool:
+    """Whether dense rows are faster, by the same rule as in `ahpatron run`."""
+    fewest_stored = DENSE_SHARE * len(rows) * rows.width
+    return rows.width <= DENSE_WIDTH and len(rows.values) >= fewest_stored
 
 
 def try_sigmas(
     rows: Rows, labels: Floats, median: float, kernel: str = "gaussian"
 ) -> tuple[TriedSigma, ...]:
     """Try values of σ around the median distance; results sorted, the best first."""
-    found = []
     rounds = min(len(labels), MOST_TRIED_ROWS)
     first = rows_of(rows, slice(0, rounds))
-    counts = np.unique(labels[:rounds], return_counts=True)[1]
-    majority = 1 - float(counts.max(initial=0)) / max(rounds, 1)
-    for sigma in (factor * median for factor in TRIED_FACTORS):
-        width = KERNELS[kernel](**{"sigma": sigma})
-        tally = try_learner(SUGGESTED_LEARNER, first, labels[:rounds], width)
+    first_labels = labels[:rounds]
+    _, counts = np.unique(first_labels, return_counts=True)
+    largest_share = float(counts.max(initial=0)) / max(rounds, 1)
+    found = []
+    for factor in TRIED_FACTORS:
+        sigma = factor * median
+        of_sigma = KERNELS[kernel](**{"sigma": sigma})
+        tally = try_learner(SUGGESTED_LEARNER, first, first_labels, kernel=of_sigma)
         if tally is None:
             return ()
-        found.append(TriedSigma(sigma, rounds, tally.mistakes / rounds, majority))
-    found.sort(key=lambda one: (one.mistake_rate, abs(math.log(one.sigma / median))))
-    return tuple(found)
+        tried = TriedSigma(
+            sigma=sigma,
+            rounds=rounds,
+            mistake_rate=tally.mistakes / rounds,
+            majority_error=1 - largest_share,
+        )
+        found.append(tried)
+
+    def rank(one: TriedSigma) -> tuple[float, float]:
+        """By mistakes; of equal ones, the σ nearest to the median first."""
+        return one.mistake_rate, abs(math.log(one.sigma / median))
+
+    return tuple(sorted(found, key=rank))
 
 
 def is_best(rate: float | None, tried: Sequence[TriedSigma]) -> bool:
     """Whether a mistake rate is at most one standard error above the best one tried."""
     if rate is None or not tried:
         return True
-    mistakes, fewest = (one * tried[0].rounds for one in (rate, tried[0].mistake_rate))
+    best = tried[0]
+    mistakes = rate * best.rounds
+    fewest = best.mistake_rate * best.rounds
     return mistakes - fewest <= math.sqrt(mistakes + fewest)
 
 
 def best_sigma(median: float, tried: Sequence[TriedSigma]) -> float:
     """The median, or the best σ tried if the median is worse by more than a standard error."""
-    own = next((one.mistake_rate for one in tried if one.sigma == median), None)
-    return median if is_best(own, tried) else tried[0].sigma
+    of_median = next((one.mistake_rate for one in tried if one.sigma == median), None)
+    if is_best(of_median, tried):
+        return median
+    return tried[0].sigma
 
 
 def sigma_range(rows: Rows) -> tuple[float, float, float] | str:
@@ -197,10 +244,13 @@ def sigma_range(rows: Rows) -> tuple[float, float, float] | str:
     found = distances_between(rows)
     if isinstance(found, str):
         return found
-    apart = found[0][found[0] > 0]
+    distances, _ = found
+    apart = distances[distances > 0]
     quantiles = [SHARE, 0.5, 1 - SHARE]
-    low, median, high = np.quantile(apart, quantiles, method="inverted_cdf").tolist()
-    return median, low / math.sqrt(-2 * math.log(SHARE)), high / math.sqrt(-2 * math.log1p(-SHARE))
+    near, median, far = np.quantile(apart, quantiles, method="inverted_cdf").tolist()
+    low = near / math.sqrt(-2 * math.log(SHARE))
+    high = far / math.sqrt(-2 * math.log1p(-SHARE))
+    return median, low, high
 
 
 @dataclass(frozen=True)
@@ -235,22 +285,33 @@ def align(rows: CsrRows, signs: Floats, sigma: float, total: int) -> Alignment |
 
     None if it cannot be computed.
     """
-    kernel, count = KERNELS["gaussian"](**{"sigma": sigma}), len(rows)
-    dense = rows.width <= DENSE_WIDTH and len(rows.values) >= DENSE_SHARE * count * rows.width
+    kernel = KERNELS["gaussian"](**{"sigma": sigma})
+    count = len(rows)
     try:
-        points = kernel.points(rows.dense() if dense else rows)
+        points = kernel.points(rows.dense() if _is_dense(rows) else rows)
     except NumericalError:
         return None
     sums = np.empty(count)
-    for start in range(0, count, 256):
-        part = slice(start, min(start + 256, count))
-        values = kernel.between(points.slice(part.start, part.stop), points)
-        sums[part] = signs[part] * (values @ signs) - 1.0  # without the pair of a row with itself
-    mean = float(sums.sum()) / (count * (count - 1)) if count > 1 else 0.0
+    for start in range(0, count, ALIGNED_TOGETHER):
+        stop = min(start + ALIGNED_TOGETHER, count)
+        values = kernel.between(points.slice(start, stop), points)
+        own = signs[start:stop] * (values @ signs)
+        sums[start:stop] = own - 1.0  # without the pair of a row with itself
+    mean = 0.0
+    if count > 1:
+        mean = float(sums.sum()) / (count * (count - 1))
     value = (total - 1) * (1 - mean)
     error = None
     if 2 < count < total:
         gaps = sums / (count - 1) - mean
-        factor = (1 - count / total) * 4 * (count - 1) / (count * (count - 2) ** 2)
+        left_out = 1 - count / total
+        factor = left_out * 4 * (count - 1) / (count * (count - 2) ** 2)
         error = (total - 1) * math.sqrt(factor * float(gaps @ gaps))
-    return Alignment(sigma, value, value / total, count == total, error, count)
+    return Alignment(
+        sigma=sigma,
+        value=value,
+        per_round=value / total,
+        exact=count == total,
+        standard_error=error,
+        rows=count,
+    )

@@ -44,8 +44,9 @@ class LabelTally:
     @property
     def grouped(self) -> bool:
         """Whether rows with equal labels are adjacent, i.e. the label changes once per class."""
-        several = len(self.counts) > 1 and not self.overflowed
-        return several and self._changes == len(self.counts) - 1
+        if len(self.counts) < 2 or self.overflowed:
+            return False
+        return self._changes == len(self.counts) - 1
 
     def count(self, label: float, times: int) -> None:
         """Count a label `times` times, without regard to its position."""
@@ -61,10 +62,13 @@ class LabelTally:
         distinct, counts = np.unique(labels, return_counts=True)
         for label, count in zip(distinct.tolist(), counts.tolist(), strict=True):
             self.count(label, count)
-        if len(labels):
-            self._changes += int(np.count_nonzero(labels[1:] != labels[:-1]))
-            self._changes += self._last not in (None, float(labels[0]))
-            self._last = float(labels[-1])
+        if len(labels) == 0:
+            return self
+        self._changes += int(np.count_nonzero(labels[1:] != labels[:-1]))
+        first = float(labels[0])
+        if self._last is not None and self._last != first:
+            self._changes += 1
+        self._last = float(labels[-1])
         return self
 
 
@@ -95,7 +99,9 @@ class LabelMap:
         self._path = path
         self._origin = origin
         self._positive = positive
-        self._labels = labels and tuple(map(int_if_integral, labels))
+        self._labels: tuple[float, ...] | None = None
+        if labels:
+            self._labels = tuple(map(int_if_integral, labels))
         self.unlabelled = 0
         """Number of rows without a label so far."""
         self._seen: dict[float, None] = {}
@@ -107,7 +113,9 @@ class LabelMap:
     @property
     def classes(self) -> tuple[float, ...] | None:
         """Labels of all classes, if there are more than two; else None."""
-        return self._labels if self._labels and len(self._labels) > 2 else None
+        if self._labels is None or len(self._labels) <= 2:
+            return None
+        return self._labels
 
     @property
     def rows(self) -> int:
@@ -126,7 +134,8 @@ class LabelMap:
         another label is then an error.
         """
         expected = self._expected | set(labels)
-        if self._positive is not None or _plain_pairs(self._seen.keys() | expected):
+        are_plain = bool(_plain_pairs(self._seen.keys() | expected))
+        if self._positive is not None or are_plain:
             self._expected = expected
 
     def encode(self, labels: Floats, lines: Integers, *, count: bool = True) -> Floats:
@@ -137,23 +146,28 @@ class LabelMap:
         missing = np.isnan(labels)
         self.unlabelled += int(np.count_nonzero(missing))
         fresh = set(labels[~missing].tolist()) - self._seen.keys()
-        for place, label in sorted((int(np.argmax(labels == label)), label) for label in fresh):
+        first_rows = [(int(np.argmax(labels == label)), label) for label in fresh]
+        for row, label in sorted(first_rows):
             self._seen[label] = None
             if not self._fits(label):
-                raise self._unexpected(label, int(lines[place]))
+                raise self._unexpected(label, int(lines[row]))
         if self.classes:
             encoded = np.searchsorted(self.classes, labels).astype(np.float64)
         else:
-            encoded = np.where(labels == self.labels()[1], 1.0, -1.0)
+            positive = self.labels()[1]
+            encoded = np.where(labels == positive, 1.0, -1.0)
         encoded[missing] = np.nan
         if count:
             self._encoded.add(encoded)
         return encoded
 
     def _fits(self, label: float) -> bool:
+        """Whether a label that was just seen for the first time may occur."""
         if self._positive is not None or self._origin == "scan":
             return True
-        return label in self._labels if self._labels else bool(self._pairs())
+        if self._labels:
+            return label in self._labels
+        return bool(self._pairs())
 
     def _pairs(self) -> list[tuple[float, float]]:
         """Those of `PLAIN_PAIRS` that contain all labels seen or expected."""
@@ -162,12 +176,17 @@ class LabelMap:
     def labels(self) -> Labels:
         """Labels in the order of their codes, as far as they are known; None: not known yet."""
         if self._positive is not None:
-            others = [*({*self._seen, *self._expected} - {self._positive})]
-            return (int_if_integral(others[0]) if len(others) == 1 else None), self._positive
+            others = (self._seen.keys() | self._expected) - {self._positive}
+            negative = None
+            if len(others) == 1:
+                negative = int_if_integral(others.pop())
+            return negative, self._positive
         if self._labels:
             return self._labels
         pairs = self._pairs()
-        return pairs[0] if len(pairs) == 1 else UNDECIDED
+        if len(pairs) == 1:
+            return pairs[0]
+        return UNDECIDED
 
     def finish(self, limit: int | None = None, *, positive_named: bool = False) -> Labels:
         """Labels in the order of their codes; a UserError if there is only one class or none.
@@ -180,7 +199,10 @@ class LabelMap:
         has_both = self._positive is None and len(self._seen) >= 2
         if has_positive or has_both or self._origin == "model" or watch.ended_by:
             return self.labels()
-        problem, hint = "no row has a label", "to predict only, use `ahpatron predict MODEL DATA`"
+        raise self._nothing_to_learn(limit)
+
+    def _nothing_to_learn(self, limit: int | None) -> UserError:
+        """The error for labels of one class or none."""
         if self._positive is not None:
             problem = f"no row has the label {show(self._positive)}"
             hint = f"the labels are {show_all(self._seen)}"
@@ -189,26 +211,40 @@ class LabelMap:
             which = "all rows with a label" if self.unlabelled else "all rows"
             problem = f"{which} have the same label, {only}"
             hint = f"if that is intended, `--positive {only}` runs on the file anyway"
+        else:
+            problem = "no row has a label"
+            hint = "to predict only, use `ahpatron predict MODEL DATA`"
         if limit is not None and self.rows >= limit:
             hint = f"--limit read only the first {self.rows:,} rows"
-        raise bad_data(f"there is nothing to learn: {problem}", self._path, hint=hint)
+        return bad_data(f"there is nothing to learn: {problem}", self._path, hint=hint)
 
     def _unexpected(self, label: float, line: int) -> UserError | NewLabelError:
+        """The error for a label that does not fit."""
         if self._origin == "file":
             return NewLabelError(f"line {line:,} has the label {show(label)}")
-        problem, hint = "an unexpected label:", f"the labels are {show_all(self._labels or ())}"
+        problem = "an unexpected label:"
+        hint = f"the labels are {show_all(self._labels or ())}"
         if self._origin == "pipe":
-            names = ",".join(map(show, sorted(self._seen)))
-            hint = f"a pipe cannot be read ahead: name all labels (`--labels {names},…`) or one "
-            hint += f"against all others: `--positive {show(label)}`"
-            if self._expected - self._seen.keys():  # the first rows would have been seen
-                hint = f"--cost names the label {show_all(self._expected - self._seen.keys())}"
+            hint = self._hint_for_pipe(label)
         elif self._origin == "model":
-            problem, hint = "the model was not trained on the label", f"{hint}; ? stands for none"
-        return bad_data(f"{problem} {show(label)}", self._path, line, hint)
+            problem = "the model was not trained on the label"
+            hint += "; ? stands for none"
+        return bad_data(f"{problem} {show(label)}", self._path, line=line, hint=hint)
+
+    def _hint_for_pipe(self, label: float) -> str:
+        """How to read a pipe with a label that does not fit."""
+        unseen = self._expected - self._seen.keys()
+        if unseen:  # the first rows would have been seen
+            return f"--cost names the label {show_all(unseen)}"
+        names = ",".join(map(show, sorted(self._seen)))
+        return (
+            f"a pipe cannot be read ahead: name all labels (`--labels {names},…`) or one "
+            f"against all others: `--positive {show(label)}`"
+        )
 
 
 def _plain_pairs(labels: Set[float]) -> list[tuple[float, float]]:
+    """Those of `PLAIN_PAIRS` that contain all of these labels."""
     return [pair for pair in PLAIN_PAIRS if labels <= set(pair)]
 
 
@@ -216,11 +252,14 @@ def find_labels(path: str, tally: LabelTally) -> tuple[float, ...] | None:
     """The distinct labels of a file in increasing order; None if there are fewer than two."""
     labels = sorted(tally.counts)
     if fault := class_fault(tally):
+        problem = f"{len(labels)} different labels: {show_all(labels)}"
+        if tally.overflowed:
+            problem = f"more than {problem}"
         hint = f"{fault}; `--positive {show(labels[-1])}` runs that label against all others"
-        more = "more than " if tally.overflowed else ""
-        problem = f"{more}{len(labels)} different labels: {show_all(labels)}"
         raise bad_data(problem, path, hint=hint)
-    return tuple(labels) if len(labels) > 1 else None
+    if len(labels) < 2:
+        return None
+    return tuple(labels)
 
 
 def class_fault(tally: LabelTally) -> str | None:
@@ -228,7 +267,8 @@ def class_fault(tally: LabelTally) -> str | None:
     labels = tally.counts
     if tally.overflowed:
         return f"there may be {MAX_CLASSES:,} classes at most"
-    if len(labels) > 2 and 2 * len(labels) > tally.rows and any(label % 1 for label in labels):
+    hardly_repeat = len(labels) > 2 and 2 * len(labels) > tally.rows
+    if hardly_repeat and any(label % 1 for label in labels):
         return "fractions that hardly repeat suggest regression, which is not supported"
     return None
 
@@ -240,7 +280,8 @@ OTHER = "other"
 def describe(labels: Labels) -> str | None:
     """Note on how the labels were encoded; None for -1 and +1."""
     if len(labels) > 2:
-        return f"{len(labels)} classes: {show_all(label for label in labels if label is not None)}"
+        known = [label for label in labels if label is not None]
+        return f"{len(labels)} classes: {show_all(known)}"
     negative, positive = labels
     assert positive is not None
     if negative is None:
@@ -258,5 +299,7 @@ def show(label: float) -> str:
 def show_all(labels: Iterable[float]) -> str:
     """The distinct labels as text; of many, the first few and their number."""
     distinct = sorted(labels)
-    text = ", ".join(show(label) for label in distinct[:5])
-    return text + (f", … ({len(distinct)} in all)" if len(distinct) > 5 else "")
+    text = ", ".join(map(show, distinct[:5]))
+    if len(distinct) > 5:
+        text += f", … ({len(distinct)} in all)"
+    return text

@@ -141,10 +141,10 @@ def test_a_file_that_changes_between_its_readings(
     path = ahpatron.write("growing.svm", rings.read_bytes())
     draw = certify.comparators
 
-    def later(*arguments: Any) -> Any:
+    def later(*arguments: Any, **options: Any) -> Any:
         with path.open("a") as file:
             file.write("1 1:1\n")
-        return draw(*arguments)
+        return draw(*arguments, **options)
 
     monkeypatch.setattr(certify, "comparators", later)
     assert "the file changed" in ahpatron.refusal(65, "run", path, "--certify")

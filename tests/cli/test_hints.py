@@ -42,6 +42,14 @@ def test_a_refused_table_is_read_after_the_command_of_the_hint(
     assert found["data"]["rounds"] == len(ROWS)
 
 
+@pytest.mark.parametrize("content", ["", "\n", "\na,b,y\n" + BODY])
+def test_a_table_without_a_first_line_gets_no_command(ahpatron: Ahpatron, content: str) -> None:
+    ahpatron.write("d.csv", content)
+    message = ahpatron.refusal(65, "run", "d.csv", "--label", "y")
+    assert "hint: the file is empty, or its first line is blank" in message
+    assert "named.csv" not in message
+
+
 def test_a_refused_file_without_label_option_is_read_after_the_command(ahpatron: Ahpatron) -> None:
     ahpatron.write("d.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS))
     ahpatron.write("d.arff", ARFF + BODY)

@@ -16,8 +16,8 @@ import copy
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.random import default_rng  # slow to import: not while the first row waits
@@ -228,23 +228,27 @@ class Loop:
         self.f = f
 
 
-class Block(NamedTuple):
-    """A block of rounds: examples, labels and weights, and the number of rounds before it."""
+@dataclass(slots=True, eq=False)
+class Block:
+    """A block of rounds, and what came of it once it was learned.
 
+    One object serves both the journal and the counts: rows that arrive one by one need one each.
+    """
+
+    first: int
+    """Number of rounds before the block."""
     points: Points
     labels: Floats
     weights: list[float] | None
-    first: int
-
-
-class Outcome(NamedTuple):
-    """Labels and f(x) of a block that starts at round `first`, and its updates in all loops."""
-
-    first: int
-    labels: Floats
     scores: Floats
-    updates: int
-    margin_updates: int
+    """f(x) of each round before its update, until they are counted."""
+    updates: int = 0
+    """Updates in all loops."""
+    margin_updates: int = 0
+
+
+COUNTED: Floats = np.empty(0)
+"""In place of the scores of blocks that were counted."""
 
 
 class Journal:
@@ -252,7 +256,8 @@ class Journal:
 
     A copy of the state before each block would be slow. One is made when learning has taken 300
     times as long as the last copy, or when the blocks need too much memory. So copies take less
-    than 1 % of the time, and learning the blocks again takes as long as 300 copies at most.
+    than 1 % of the time, and learning the blocks again takes as long as 300 copies at most. (Both
+    are looked at after 64 rounds or more, so there may be a few single rows in addition.)
     When the state is copied has no effect on any result.
     """
 
@@ -265,6 +270,8 @@ class Journal:
         self.first = rounds
         self.blocks: list[Block] = []
         self._numbers = 0
+        # the round from which to ask `is_over`: asking before each single row would be slow
+        self.ask_from = rounds + BLOCK
         now = time.perf_counter()
         self._lasts_until = now + 300 * (now - begun)
 
@@ -275,6 +282,7 @@ class Journal:
 
     def is_over(self, rounds: int) -> bool:
         """Whether another journal should begin, after `rounds` rounds."""
+        self.ask_from = rounds + BLOCK
         full = rounds - self.first >= self.most_rounds or self._numbers >= self.most_numbers
         return full or time.perf_counter() >= self._lasts_until
 
@@ -336,7 +344,7 @@ class Player:
     """
 
     _tally: Tally
-    _uncounted: list[Outcome]
+    _uncounted: list[Block]
     _journal: Journal | None
 
     def __init__(
@@ -434,6 +442,8 @@ class Player:
         self._tally = tally
         self._calibration = link
         self._complete = True
+        for one in pending:
+            one.scores = COUNTED  # the journal, which may still have the block, does not need them
 
     @property
     def is_intact(self) -> bool:
@@ -485,8 +495,14 @@ class Player:
             for points in self._blocks(rows, self._rounds):
                 part = slice(done, done + points.size)
                 costs = None if weights is None else weights[part].tolist()
-                block = Block(points, labels[part], costs, self._rounds)
-                self._learn_block(block, scores[part])
+                block = Block(
+                    first=self._rounds,
+                    points=points,
+                    labels=labels[part],
+                    weights=costs,
+                    scores=scores[part],
+                )
+                self._learn_block(block)
                 done = part.stop
         except NumericalError as error:
             raise error.shifted(done) from None
@@ -496,22 +512,22 @@ class Player:
         self._tally.seconds += time.perf_counter() - start
         return scores.copy()  # the caller may change it before it is counted
 
-    def _learn_block(self, block: Block, scores: Floats) -> None:
-        """Learn a block; if this fails, restore the state before it. Writes f(x) to `scores`."""
-        if self._journal is None or self._journal.is_over(self._rounds):
-            self._journal = self._new_journal()
+    def _learn_block(self, block: Block) -> None:
+        """Learn a block and write f(x) to its scores; if this fails, restore the state before."""
+        journal = self._journal
+        if journal is None or (block.first >= journal.ask_from and journal.is_over(block.first)):
+            self._journal = journal = self._new_journal()
+        scores = block.scores
         try:
             self._complete = False
             self._run_loops(block, scores)
-            updates = margin_updates = 0
             for loop in self.loops:
-                updates += loop.updates
-                margin_updates += loop.margin_updates
-            outcome = Outcome(block.first, block.labels, scores, updates, margin_updates)
-            self._uncounted.append(outcome)
+                block.updates += loop.updates
+                block.margin_updates += loop.margin_updates
+            self._uncounted.append(block)
             self._rounds = block.first + block.points.size
-            if self._journal is not None:
-                self._journal.add(block)
+            if journal is not None:
+                journal.add(block)
             self._complete = True
         except BaseException:
             self._undo(block)
@@ -547,13 +563,12 @@ class Player:
 
     def _run_loops(self, block: Block, scores: Floats) -> None:
         """Run a block in all loops; write f(x) of each round before its update to `scores`."""
-        points, labels, weights, first = block
         if len(self.loops) == 1:
-            scores[:] = self.loops[0].run(points, labels, weights, first)
+            scores[:] = self.loops[0].run(block.points, block.labels, block.weights, block.first)
             return
         for c, loop in enumerate(self.loops):
-            signs = np.where(labels == c, 1.0, -1.0)
-            scores[:, c] = loop.run(points, signs, weights, first)
+            signs = np.where(block.labels == c, 1.0, -1.0)
+            scores[:, c] = loop.run(block.points, signs, block.weights, block.first)
 
     def _blocks(self, rows: Rows, before: int) -> Iterator[Points]:
         """Yield rows as points, block by block; `before` is the number of earlier rounds."""

@@ -469,7 +469,6 @@ class Player:
 
     # Learning -----------------------------------------------------------------------------------
 
-    @np.errstate(over="ignore", invalid="ignore")
     def feed(self, rows: Any, labels: Any, weights: Any = None) -> Floats:
         """Predict and learn from these rows, in order, one round per row.
 
@@ -486,6 +485,12 @@ class Player:
         array of shape (n,), or (n, k) with k classes
             f(x) of each round before its update.
         """
+        scores = self._feed(rows, labels, weights)
+        return scores.copy()  # the caller may change it before it is counted
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _feed(self, rows: Any, labels: Any, weights: Any) -> Floats:
+        """As `feed`; the scores may not be changed."""
         start = time.perf_counter()
         done = 0
         self._check_intact()
@@ -510,7 +515,7 @@ class Player:
             if not self._rounds:  # no row was learned: the next piece is the first one
                 self._centre = self._sparse = None
         self._tally.seconds += time.perf_counter() - start
-        return scores.copy()  # the caller may change it before it is counted
+        return scores
 
     def _learn_block(self, block: Block) -> None:
         """Learn a block and write f(x) to its scores; if this fails, restore the state before."""
@@ -603,8 +608,8 @@ class Player:
             f(x) before the row was learned.
         """
         weights = None if weight is None else [weight]
-        scores = self.feed(_one_row(row), [y], weights)[0]
-        return scores if self._shape else float(scores)
+        scores = self._feed(_one_row(row), [y], weights)[0]
+        return scores.copy() if self._shape else float(scores)
 
     def score(self, row: Any) -> Any:
         """Value of the current f at one row, without learning. `row` is as in `learn`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,14 @@ WINDOW = 256
 """Number of rounds between Newton steps."""
 _ONES = np.ones(WINDOW)
 """A dot product with ones is ten times as fast as `np.sum`."""
+
+
+class _Slopes(NamedTuple):
+    """Derivatives of the log loss of a window, and `shares` (see `Calibration.fit`)."""
+
+    shares: Floats
+    gradient: list[float]
+    curvature: list[list[float]]
 
 
 class Calibration(Stateful):
@@ -38,8 +46,11 @@ class Calibration(Stateful):
     """
 
     kept: ClassVar[Any] = {
-        **{"weights": "p", "loss": float, "_precision": "pp"},
-        **{"_scores": "b...", "_labels": "b"},
+        "weights": "p",
+        "loss": float,
+        "_precision": "pp",
+        "_scores": "b...",
+        "_labels": "b",
     }
 
     memory = 0.97  # weight of earlier windows, per window: f changes while it learns
@@ -48,9 +59,11 @@ class Calibration(Stateful):
     def __init__(self, classes: int) -> None:
         size = 2 if classes == 2 else 1
         self.weights: Floats = np.array([1.0, 0.0])[:size]
-        self.loss, self._precision = 0.0, np.eye(size)
+        self.loss = 0.0
+        self._precision: Floats = np.eye(size)
         # scores and labels of the incomplete window
-        self._scores: Floats = np.empty((0,) if classes == 2 else (0, classes))
+        shape = (0,) if classes == 2 else (0, classes)
+        self._scores: Floats = np.empty(shape)
         self._labels: Floats = np.empty(0)
 
     def add(self, scores: Floats, labels: Floats) -> None:
@@ -58,13 +71,15 @@ class Calibration(Stateful):
         if len(self._labels):
             scores = np.concatenate((self._scores, scores))
             labels = np.concatenate((self._labels, labels))
-        self._scores, self._labels = scores, labels
+        self._scores = scores
+        self._labels = labels
         if len(labels) >= 16 * WINDOW:  # fitting many windows at once is faster
             self.fit()
 
     def fit(self) -> None:
         """Fit the link to all complete windows that are stored."""
-        scores, labels = self._scores, self._labels
+        scores = self._scores
+        labels = self._labels
         done = len(labels) // WINDOW * WINDOW
         if not done:
             return
@@ -75,33 +90,50 @@ class Calibration(Stateful):
                 shares[part] = self._step(scores[part], labels[part])
         if scores.ndim == 1:
             shares = 0.5 + 0.5 * labels[:done] * shares
+        logs = np.log(np.maximum(shares, self.least))
         # one sum per window: independent of how the stream is cut into pieces
-        for logs in np.log(np.maximum(shares, self.least)).reshape(-1, WINDOW):
-            self.loss -= float(logs.sum())
-        self._scores, self._labels = scores[done:].copy(), labels[done:].copy()
+        for logs_of_window in logs.reshape(-1, WINDOW):
+            self.loss -= float(logs_of_window.sum())
+        self._scores = scores[done:].copy()
+        self._labels = labels[done:].copy()
 
     def _step(self, scores: Floats, labels: Floats) -> Floats:
         """One Newton step on a window; returns `shares` (see `fit`) by the link before the step."""
-        prior = 1.0 - self.memory
         if scores.ndim == 1:
-            shares = self._difference(scores)
-            missed, variance = labels - shares, 0.25 - 0.25 * shares * shares
-            gradient = [0.5 * ddot(scores, missed), 0.5 * ddot(_ONES, missed)]
-            products = scores * variance
-            square, mixed = ddot(scores, products), ddot(_ONES, products)
-            curvature = [[square + prior, mixed], [mixed, ddot(_ONES, variance) + prior]]
+            slopes = self._slopes_of_two(scores, labels)
         else:
-            p, true = self.probabilities(scores), (np.arange(len(labels)), labels.astype(np.int64))
-            shares, mean = p[true], (p * scores).sum(axis=1)  # mean of f_c under P
-            gradient = [(scores[true] - mean).sum()]
-            curvature = [[(p * scores * scores).sum() - ddot(mean, mean) + prior]]
-        if math.isfinite(curvature[0][0]):  # not if squares of huge scores overflow
-            self._precision = self.memory * self._precision + curvature
-            weights = self.weights + dposv(self._precision, gradient)[1]
+            slopes = self._slopes_of_classes(scores, labels)
+        if math.isfinite(slopes.curvature[0][0]):  # not if squares of huge scores overflow
+            self._precision = self.memory * self._precision + slopes.curvature
+            _, step, _ = dposv(self._precision, slopes.gradient)
+            weights = self.weights + step
             # if f was confident and wrong, a full step could overshoot and make α negative
             weights[0] = max(weights[0], 0.5 * self.weights[0])
             self.weights = weights
-        return shares
+        return slopes.shares
+
+    def _slopes_of_two(self, scores: Floats, labels: Floats) -> _Slopes:
+        """Derivatives on a window with two classes, with respect to α and β."""
+        shares = self._difference(scores)
+        missed = labels - shares
+        gradient = [0.5 * ddot(scores, missed), 0.5 * ddot(_ONES, missed)]
+        variance = 0.25 - 0.25 * shares * shares
+        products = scores * variance
+        prior = 1.0 - self.memory
+        slope = ddot(scores, products) + prior
+        mixed = ddot(_ONES, products)
+        offset = ddot(_ONES, variance) + prior
+        return _Slopes(shares, gradient, [[slope, mixed], [mixed, offset]])
+
+    def _slopes_of_classes(self, scores: Floats, labels: Floats) -> _Slopes:
+        """Derivatives on a window with several classes, with respect to α."""
+        p = self.probabilities(scores)
+        true = (np.arange(len(labels)), labels.astype(np.int64))
+        mean = (p * scores).sum(axis=1)  # mean of f_c under P
+        gradient = (scores[true] - mean).sum()
+        prior = 1.0 - self.memory
+        curvature = (p * scores * scores).sum() - ddot(mean, mean) + prior
+        return _Slopes(p[true], [gradient], [[curvature]])
 
     def _difference(self, scores: Floats) -> Floats:
         """P(y = +1) - P(y = -1) of two classes."""
@@ -111,13 +143,16 @@ class Calibration(Stateful):
     def log_loss(self, rounds: int) -> float:
         """Mean of `-log P(y)` per round; `rounds` is the number of all rounds added."""
         self.fit()
-        return (self.loss + self.loss_of(self._scores, self._labels)) / max(rounds, 1)
+        loss = self.loss + self.loss_of(self._scores, self._labels)
+        return loss / max(rounds, 1)
 
     def loss_of(self, scores: Floats, labels: Floats) -> float:
         """Sum of `-log P(y)` of rows with these scores and labels, by the link so far."""
-        classes = (labels > 0 if scores.ndim == 1 else labels).astype(np.int64)
-        shares = self.probabilities(scores)[np.arange(len(classes)), classes]
-        return -float(np.log(np.maximum(shares, self.least)).sum())
+        columns: Any = labels > 0 if scores.ndim == 1 else labels
+        true = (np.arange(len(labels)), columns.astype(np.int64))
+        shares = self.probabilities(scores)[true]
+        logs = np.log(np.maximum(shares, self.least))
+        return -float(logs.sum())
 
     def probabilities(self, scores: Floats) -> Floats:
         """Class probabilities P(y = c | x) of rows with these scores f(x).

@@ -16,8 +16,8 @@ import copy
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.random import default_rng  # slow to import: not while the first row waits
@@ -37,8 +37,10 @@ ALGORITHM = 8
 """Version of the learners: raised when any count on the same stream may have changed."""
 BLOCK = 64
 """Rounds per block. Affects the last bits of scores, but no counts; fixed for a version."""
-UNCOUNTED_BLOCKS, UNCOUNTED_SCORES = 1024, 2**20
-"""Scores are counted after so many blocks, or so many numbers."""
+UNCOUNTED_BLOCKS = 1024
+"""Scores are counted after so many blocks,"""
+UNCOUNTED_SCORES = 2**20
+"""or after so many numbers."""
 
 
 class Loop:
@@ -79,21 +81,35 @@ class Loop:
         self.margin_updates = 0
         self.learner.weight = 1.0
         self.f.open(block)
-        scores: Any = self._class_rounds(labels) if self.classes else self._rounds(labels)
+        scores: Any
+        if self.classes:
+            scores = self._class_rounds(labels)
+            total = scores.sum()
+        else:
+            scores = self._rounds(labels)
+            total = sum(scores)
         self.learner.observe(block)
         self.f.close()
-        if not math.isfinite(scores.sum() if self.classes else sum(scores)):
+        if not math.isfinite(total):
             _check_finite(np.array(scores))
         return scores
 
     def _rounds(self, labels: Floats) -> list[float]:
         """The rounds of a block with labels -1 and +1."""
-        learner, f, first, weights = self.learner, self.f, self.first, self.weights
+        learner = self.learner
+        f = self.f
+        first = self.first
+        weights = self.weights
         update = learner.update
-        updates = margin_updates = 0
+        updates = 0
+        margin_updates = 0
         scores = [0.0] * len(labels)
-        values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
-        below, call = learner.update_below, learner.next_call - first
+        values = f.values
+        noise = f.noise
+        scale = f.scale
+        empty = f.size == 0
+        below = learner.update_below
+        call = learner.next_call - first
         for t, y in enumerate(labels.tolist()):
             value = values[t]
             if -noise <= value <= noise:  # possibly only rounding of a sum that cancels
@@ -112,39 +128,56 @@ class Loop:
                         margin_updates += 1
                 if f.successor is not None:
                     f = self._succeed()
-                values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
-                below, call = learner.update_below, learner.next_call - first
+                values = f.values
+                noise = f.noise
+                scale = f.scale
+                empty = f.size == 0
+                below = learner.update_below
+                call = learner.next_call - first
         self.updates = updates
         self.margin_updates = margin_updates
         return scores
 
     def _class_rounds(self, labels: Floats) -> Floats:
         """The rounds of a block with several classes on one S."""
-        learner, f, first = self.learner, self.f, self.first
+        learner = self.learner
+        f = self.f
+        first = self.first
         scores = np.empty((len(labels), *self.classes))
         margins: list[float] = []
         rivals: list[int] = []
-        start = stop = 0
-        below, call, empty = learner.update_below, learner.next_call - first, f.size == 0
+        start = 0
+        stop = 0
+        below = learner.update_below
+        call = learner.next_call - first
+        empty = f.size == 0
         for t, true in enumerate(labels.astype(np.int64).tolist()):
             if t == stop:  # compute margins of several rounds: valid until the next update
-                start, stop = t, min(t + (1 if below == math.inf else 8), len(labels))
-                scores[start:stop] = ahead = f.class_values(start, stop)
-                found = class_margins(ahead, labels[start:stop])
-                margins, rivals = found[0].tolist(), found[1].tolist()
-            margin, rival = margins[t - start], rivals[t - start]
+                ahead = 1 if below == math.inf else 8
+                start = t
+                stop = min(t + ahead, len(labels))
+                values = f.class_values(start, stop)
+                scores[start:stop] = values
+                found_margins, found_rivals = class_margins(values, labels[start:stop])
+                margins = found_margins.tolist()
+                rivals = found_rivals.tolist()
+            margin = margins[t - start]
+            rival = rivals[t - start]
             if margin < below or (margin == 0.0 and rival < true) or empty or t == call:
                 y = np.zeros(self.classes)
                 y[true] = 1.0
                 y[rival] = -1.0
                 f = self._update(t, y, margin)
                 stop = t + 1
-                below, call, empty = learner.update_below, learner.next_call - first, f.size == 0
+                below = learner.update_below
+                call = learner.next_call - first
+                empty = f.size == 0
         return scores
 
     def _update(self, t: int, y: Any, margin: float) -> Any:
         """Have the learner update f in round t of the block; return f, or its successor."""
-        learner, f = self.learner, self.f
+        learner = self.learner
+        f = self.f
         learner.round = self.first + t
         f.t = t
         if self.weights is not None:
@@ -157,12 +190,14 @@ class Loop:
 
     def _succeed(self) -> Any:
         """Replace f by its successor and open the rest of the current block on it."""
-        f, self.f = self.f, self.f.successor
-        f.successor = None
-        if f is not self.f:  # else the update has closed the block itself
-            f.close()
-        self.f.open(f.block)
-        return self.f
+        before = self.f
+        after = before.successor
+        self.f = after
+        before.successor = None
+        if before is not after:  # else the update has closed the block itself
+            before.close()
+        after.open(before.block)
+        return after
 
     def state_dict(self) -> State:
         """State of the learner, of f and of the random generator, as a nested dict."""
@@ -176,38 +211,44 @@ class Loop:
         """Restore a state that was saved after `rounds` rounds."""
         random = state.take("random")
         try:
-            if min(*random["state"].values(), random["has_uint32"], random["uinteger"]) < 0:
+            numbers = [*random["state"].values(), random["has_uint32"], random["uinteger"]]
+            if min(numbers) < 0:
                 raise ValueError  # older versions of NumPy only warn
             self.learner.rng.bit_generator.state = random
         except (TypeError, ValueError, KeyError, OverflowError, AttributeError):
             raise state.refusal("random", "is not the state of a random generator") from None
         self.learner.round = rounds
         learner = state.value("learner", self.learner)
-        f, most = state.value("f", self.f, self.learner.successors), self.learner.most_kept
+        f = state.value("f", self.f, self.learner.successors)
         if learner is not self.learner or not isinstance(f, Hypothesis):
             raise state.refusal("f", f"is not a hypothesis of {self.learner.name}")
+        most = self.learner.most_kept
         if most is not None and f.size is not None and f.size > most:
             raise state.refusal("f", "keeps more examples than the budget")
         self.f = f
 
 
-class Block(NamedTuple):
-    """A block of rounds: examples, labels and weights, and the number of rounds before it."""
+@dataclass(slots=True, eq=False)
+class Block:
+    """A block of rounds, and what came of it once it was learned.
 
+    One object serves both the journal and the counts: rows that arrive one by one need one each.
+    """
+
+    first: int
+    """Number of rounds before the block."""
     points: Points
     labels: Floats
     weights: list[float] | None
-    first: int
-
-
-class Outcome(NamedTuple):
-    """Labels and f(x) of a block that starts at round `first`, and its updates in all loops."""
-
-    first: int
-    labels: Floats
     scores: Floats
-    updates: int
-    margin_updates: int
+    """f(x) of each round before its update, until they are counted."""
+    updates: int = 0
+    """Updates in all loops."""
+    margin_updates: int = 0
+
+
+COUNTED: Floats = np.empty(0)
+"""In place of the scores of blocks that were counted."""
 
 
 class Journal:
@@ -215,7 +256,8 @@ class Journal:
 
     A copy of the state before each block would be slow. One is made when learning has taken 300
     times as long as the last copy, or when the blocks need too much memory. So copies take less
-    than 1 % of the time, and learning the blocks again takes as long as 300 copies at most.
+    than 1 % of the time, and learning the blocks again takes as long as 300 copies at most. (Both
+    are looked at after 64 rounds or more, so there may be a few single rows in addition.)
     When the state is copied has no effect on any result.
     """
 
@@ -228,6 +270,8 @@ class Journal:
         self.first = rounds
         self.blocks: list[Block] = []
         self._numbers = 0
+        # the round from which to ask `is_over`: asking before each single row would be slow
+        self.ask_from = rounds + BLOCK
         now = time.perf_counter()
         self._lasts_until = now + 300 * (now - begun)
 
@@ -238,6 +282,7 @@ class Journal:
 
     def is_over(self, rounds: int) -> bool:
         """Whether another journal should begin, after `rounds` rounds."""
+        self.ask_from = rounds + BLOCK
         full = rounds - self.first >= self.most_rounds or self._numbers >= self.most_numbers
         return full or time.perf_counter() >= self._lasts_until
 
@@ -299,7 +344,7 @@ class Player:
     """
 
     _tally: Tally
-    _uncounted: list[Outcome]
+    _uncounted: list[Block]
     _journal: Journal | None
 
     def __init__(
@@ -316,16 +361,19 @@ class Player:
             raise ParameterError(f"classes must be a whole number >= 2, got {classes}", "classes")
         if block < 1:
             raise ParameterError(f"block must be a whole number >= 1, got {block}", "block")
-        options: State = {"classes": classes, "seed": seed, "horizon": horizon, "block": block}
-        self._options = options
+        self._options: State = {
+            "classes": classes,
+            "seed": seed,
+            "horizon": horizon,
+            "block": block,
+        }
         self.classes = classes
-        self.kernel = learner.own_kernel or (Gaussian() if kernel is None else kernel)
+        if kernel is None:
+            kernel = Gaussian()
+        self.kernel = learner.own_kernel or kernel
         self._shape = () if classes == 2 else (classes,)
         self._legal = {-1.0, 1.0} if classes == 2 else set(range(classes))
-        shared = classes == 2 or getattr(learner, "multiclass", None) == SHARED
-        seeds = [seed] if shared else [(*seed, c) for c in range(classes)]
-        of_loop = self._shape if shared else ()
-        self.loops = [Loop(learner.resolved(horizon), self.kernel, of_loop, s) for s in seeds]
+        self.loops = self._new_loops(learner, seed, horizon)
         self.tally = Tally.of(classes)
         self._calibration = Calibration(classes)
         self._block = block
@@ -334,6 +382,16 @@ class Player:
         self._sparse: bool | None = None  # decided by the first piece
         self._complete = True  # whether loops and counts are those of the same rounds
         self._journal = None  # made before the first block
+
+    def _new_loops(self, learner: Learner, seed: Sequence[int], horizon: int | None) -> list[Loop]:
+        """A loop for all classes, or one for each class (one-vs-rest)."""
+        if self.classes == 2 or getattr(learner, "multiclass", None) == SHARED:
+            own = learner.resolved(horizon)
+            return [Loop(own, self.kernel, classes=self._shape, seed=seed)]
+        return [
+            Loop(learner.resolved(horizon), self.kernel, classes=(), seed=(*seed, c))
+            for c in range(self.classes)
+        ]
 
     @property
     def learner(self) -> Learner:
@@ -384,6 +442,8 @@ class Player:
         self._tally = tally
         self._calibration = link
         self._complete = True
+        for one in pending:
+            one.scores = COUNTED  # the journal, which may still have the block, does not need them
 
     @property
     def is_intact(self) -> bool:
@@ -409,7 +469,6 @@ class Player:
 
     # Learning -----------------------------------------------------------------------------------
 
-    @np.errstate(over="ignore", invalid="ignore")
     def feed(self, rows: Any, labels: Any, weights: Any = None) -> Floats:
         """Predict and learn from these rows, in order, one round per row.
 
@@ -426,6 +485,12 @@ class Player:
         array of shape (n,), or (n, k) with k classes
             f(x) of each round before its update.
         """
+        scores = self._feed(rows, labels, weights)
+        return scores.copy()  # the caller may change it before it is counted
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _feed(self, rows: Any, labels: Any, weights: Any) -> Floats:
+        """As `feed`; the scores may not be changed."""
         start = time.perf_counter()
         done = 0
         self._check_intact()
@@ -435,8 +500,14 @@ class Player:
             for points in self._blocks(rows, self._rounds):
                 part = slice(done, done + points.size)
                 costs = None if weights is None else weights[part].tolist()
-                block = Block(points, labels[part], costs, self._rounds)
-                self._learn_block(block, scores[part])
+                block = Block(
+                    first=self._rounds,
+                    points=points,
+                    labels=labels[part],
+                    weights=costs,
+                    scores=scores[part],
+                )
+                self._learn_block(block)
                 done = part.stop
         except NumericalError as error:
             raise error.shifted(done) from None
@@ -444,24 +515,24 @@ class Player:
             if not self._rounds:  # no row was learned: the next piece is the first one
                 self._centre = self._sparse = None
         self._tally.seconds += time.perf_counter() - start
-        return scores.copy()  # the caller may change it before it is counted
+        return scores
 
-    def _learn_block(self, block: Block, scores: Floats) -> None:
-        """Learn a block; if this fails, restore the state before it. Writes f(x) to `scores`."""
-        if self._journal is None or self._journal.is_over(self._rounds):
-            self._journal = self._new_journal()
+    def _learn_block(self, block: Block) -> None:
+        """Learn a block and write f(x) to its scores; if this fails, restore the state before."""
+        journal = self._journal
+        if journal is None or (block.first >= journal.ask_from and journal.is_over(block.first)):
+            self._journal = journal = self._new_journal()
+        scores = block.scores
         try:
             self._complete = False
             self._run_loops(block, scores)
-            updates = margin_updates = 0
             for loop in self.loops:
-                updates += loop.updates
-                margin_updates += loop.margin_updates
-            outcome = Outcome(block.first, block.labels, scores, updates, margin_updates)
-            self._uncounted.append(outcome)
+                block.updates += loop.updates
+                block.margin_updates += loop.margin_updates
+            self._uncounted.append(block)
             self._rounds = block.first + block.points.size
-            if self._journal is not None:
-                self._journal.add(block)
+            if journal is not None:
+                journal.add(block)
             self._complete = True
         except BaseException:
             self._undo(block)
@@ -497,25 +568,28 @@ class Player:
 
     def _run_loops(self, block: Block, scores: Floats) -> None:
         """Run a block in all loops; write f(x) of each round before its update to `scores`."""
-        points, labels, weights, first = block
         if len(self.loops) == 1:
-            scores[:] = self.loops[0].run(points, labels, weights, first)
+            scores[:] = self.loops[0].run(block.points, block.labels, block.weights, block.first)
             return
         for c, loop in enumerate(self.loops):
-            signs = np.where(labels == c, 1.0, -1.0)
-            scores[:, c] = loop.run(points, signs, weights, first)
+            signs = np.where(block.labels == c, 1.0, -1.0)
+            scores[:, c] = loop.run(block.points, signs, block.weights, block.first)
 
     def _blocks(self, rows: Rows, before: int) -> Iterator[Points]:
         """Yield rows as points, block by block; `before` is the number of earlier rounds."""
-        start = ready = 0
+        start = 0
+        ready = 0
         while start < len(rows):
             left = self._block - (before + start) % self._block  # rounds left in the block
             if start == ready:  # 64 blocks at once
-                first, ready = start, min(start + left + 63 * self._block, len(rows))
+                first = start
+                ready = min(start + left + 63 * self._block, len(rows))
                 points = self.points_of(rows_of(rows, slice(first, ready)))
             stop = min(start + left, ready)
-            whole = stop - start == points.size
-            yield points if whole else points.slice(start - first, stop - first)
+            if stop - start == points.size:
+                yield points
+            else:
+                yield points.slice(start - first, stop - first)
             start = stop
 
     def learn(self, row: Any, y: float, weight: float | None = None) -> Any:
@@ -534,8 +608,8 @@ class Player:
             f(x) before the row was learned.
         """
         weights = None if weight is None else [weight]
-        scores = self.feed(_one_row(row), [y], weights)[0]
-        return scores if self._shape else float(scores)
+        scores = self._feed(_one_row(row), [y], weights)[0]
+        return scores.copy() if self._shape else float(scores)
 
     def score(self, row: Any) -> Any:
         """Value of the current f at one row, without learning. `row` is as in `learn`."""
@@ -551,10 +625,13 @@ class Player:
         array of shape (n,), or (n, k) with k classes
         """
         self._check_intact()
-        rows, fixed, done = rows_from(rows), (self._centre, self._sparse), 0
+        rows = rows_from(rows)
         scores = np.empty((len(rows), *self._shape))
         # no round changes f, so blocks may be larger: about 1 MB of kernel values
         step = max(self._block, (1 << 17) // (self.size or 4096))
+        centre = self._centre
+        sparse = self._sparse
+        done = 0
         try:
             for start in range(0, len(rows), step):
                 part = slice(start, min(start + step, len(rows)))
@@ -566,7 +643,8 @@ class Player:
         except NumericalError as error:
             raise error.shifted(done) from None
         finally:
-            self._centre, self._sparse = fixed
+            self._centre = centre
+            self._sparse = sparse
         return scores
 
     # Rows ---------------------------------------------------------------------------------------
@@ -578,11 +656,7 @@ class Player:
         if self._sparse:
             return self.kernel.points(compressed(rows))
         if isinstance(rows, CsrRows):
-            wide = rows.owners[rows.columns >= NARROW]
-            if len(wide):
-                message = f"dense streams have at most {NARROW:,} features, got {rows.width:,}"
-                raise NumericalError(message, int(wide[0]))
-            rows = replace(rows, width=min(rows.width, NARROW)).dense()
+            rows = _dense(rows)
         if self._centre is None:
             # shifting does not change κ and saves digits; only the first row decides the centre
             first = np.nan_to_num(rows[0].astype(np.float64))
@@ -593,11 +667,13 @@ class Player:
             self._centre = np.pad(self._centre, (0, missing))
         elif missing < 0:
             rows = np.pad(rows, ((0, 0), (0, -missing)))
-        return self.kernel.points(rows, self._centre if self.kernel.centred else None)
+        centre = self._centre if self.kernel.centred else None
+        return self.kernel.points(rows, centre)
 
     def _checked(self, rows: Any, labels: ArrayLike, weights: ArrayLike | None) -> Any:
         """Validated rows, labels and weights as arrays; a ValueError if their lengths differ."""
-        rows, labels = rows_from(rows), np.array(labels, dtype=np.float64)
+        rows = rows_from(rows)
+        labels = np.array(labels, dtype=np.float64)
         if labels.shape != (len(rows),):
             message = f"there must be a label for each of {len(rows)} rows, got {labels.shape}"
             raise ValueError(message)
@@ -606,11 +682,16 @@ class Player:
             raise ValueError(f"labels must be {numbers}")
         if weights is not None:
             weights = np.asarray(weights, dtype=np.float64)
-            if weights.shape != labels.shape or not ((weights > 0) & (weights < np.inf)).all():
-                raise ValueError("there must be a finite weight > 0 for each row")
-            if not self.learner.takes_costs and (weights != 1).any():
-                raise ParameterError(f"{self.learner.name} cannot weigh examples", "weights")
+            self._check_weights(weights, count=len(labels))
         return rows, labels, weights
+
+    def _check_weights(self, weights: Floats, count: int) -> None:
+        """Raise an error if these are not `count` weights that the learner can use."""
+        legal = (weights > 0) & (weights < np.inf)
+        if weights.shape != (count,) or not legal.all():
+            raise ValueError("there must be a finite weight > 0 for each row")
+        if not self.learner.takes_costs and (weights != 1).any():
+            raise ParameterError(f"{self.learner.name} cannot weigh examples", "weights")
 
     # Statistics ---------------------------------------------------------------------------------
 
@@ -622,8 +703,11 @@ class Player:
         reports = [loop.learner.statistics() for loop in self.loops]
         if len(reports) == 1:
             return reports[0]
-        counts = [name for name, value in reports[0].items() if isinstance(value, int)]
-        return {name: sum(int(report[name] or 0) for report in reports) for name in counts}
+        sums: dict[str, int | float | None] = {}
+        for name, value in reports[0].items():
+            if isinstance(value, int):
+                sums[name] = sum(int(report[name] or 0) for report in reports)
+        return sums
 
     @property
     def last_reset(self) -> int | None:
@@ -632,16 +716,19 @@ class Player:
         f knows only the rows after it; with one learner per class, that of at least one class.
         """
         resets = [loop.learner.last_reset for loop in self.loops]
-        return max((reset for reset in resets if reset is not None), default=None)
+        known = [reset for reset in resets if reset is not None]
+        return max(known, default=None)
 
     def warnings(self) -> list[str]:
         """Warnings about numerical problems or resets during the run, one text each."""
-        several = len(self.loops) > 1
-        return [
-            f"class {number} of {len(self.loops)}: {text}" if several else text
-            for number, loop in enumerate(self.loops, 1)
-            for text in loop.learner.warnings(loop.f)
-        ]
+        count = len(self.loops)
+        texts = []
+        for number, loop in enumerate(self.loops, 1):
+            for text in loop.learner.warnings(loop.f):
+                if count > 1:
+                    text = f"class {number} of {count}: {text}"
+                texts.append(text)
+        return texts
 
     # State --------------------------------------------------------------------------------------
 
@@ -662,10 +749,10 @@ class Player:
         with StateReader(state, {}) as reader:
             reader.value("tally", self.tally)
             reader.value("calibration", self._calibration)
-            self._rounds, self._sparse = self._tally.rounds, reader.value("sparse")
+            self._rounds = self._tally.rounds
+            self._sparse = reader.value("sparse")
             self._centre = reader.value("centre")
-            begun = type(self._sparse) is bool if self._rounds else self._sparse is None
-            if not begun or (self._sparse is False) != isinstance(self._centre, np.ndarray):
+            if not self._has_legal_form():
                 raise reader.refusal("sparse", "does not fit the stream")
             with reader.part("loops") as loops:
                 for c, loop in enumerate(self.loops):
@@ -678,6 +765,15 @@ class Player:
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
                 raise StateError(f"its parts do not fit together: {error}") from None
         return self
+
+    def _has_legal_form(self) -> bool:
+        """Whether the stream is dense or sparse once it has begun, and has a centre if dense."""
+        is_dense = self._sparse is False
+        if is_dense != isinstance(self._centre, np.ndarray):
+            return False
+        if self._rounds:
+            return type(self._sparse) is bool
+        return self._sparse is None
 
     def _context(self, loop: Loop) -> State:
         """Attributes of all objects that are created from a loop's state."""
@@ -693,14 +789,26 @@ def _restored(learner: Learner, kernel: Kernel, options: State, state: State) ->
 
 
 def _check_finite(scores: Floats) -> None:
-    finite = np.isfinite(scores.reshape(len(scores), -1)).all(axis=1)
+    values = scores.reshape(len(scores), -1)
+    finite = np.isfinite(values).all(axis=1)
     if not finite.all():
         raise NumericalError("f(x) is not a finite number", int(finite.argmin()))
 
 
 def _one_row(row: Any) -> Any:
     """A single row as a matrix of shape (1, d)."""
-    return row if isinstance(row, CsrRows) or hasattr(row, "tocsr") else np.asarray(row)[None]
+    if isinstance(row, CsrRows) or hasattr(row, "tocsr"):
+        return row
+    return np.asarray(row)[None]
+
+
+def _dense(rows: CsrRows) -> Floats:
+    """Sparse rows as a dense array; a NumericalError if they have too many features."""
+    wide = rows.owners[rows.columns >= NARROW]
+    if len(wide):
+        message = f"dense streams have at most {NARROW:,} features, got {rows.width:,}"
+        raise NumericalError(message, int(wide[0]))
+    return replace(rows, width=min(rows.width, NARROW)).dense()
 
 
 def play(

@@ -89,24 +89,33 @@ class Expansion(Hypothesis):
         ‖f‖², updated with f; NaN if it is no longer tracked.
     """
 
-    kept: ClassVar[Any] = {"points": Points, "a": "s...", "square": "any", "_gram": "ss?"}
+    kept: ClassVar[Any] = {
+        "points": Points,
+        "a": "s...",
+        "square": "any",
+        "_gram": "ss?",
+    }
     size: int
     points: Points | None
     norm_drift = 0.0  # largest relative error of the tracked norm at a halving
     _room: Floats = np.empty(0)
     _mirrored = 0  # examples for which both triangles of the Gram matrix are up to date
-    _old_rows: tuple[int, Floats]  # κ(s, ·) of some examples of S from this column on
+    _old_rows: Floats  # κ(s, ·) of some examples of S
+    _old_first: int  # the column of the first of them
 
     def __init__(
         self, kernel: Kernel, classes: tuple[int, ...] = (), *, gram: bool = False
     ) -> None:
-        self.kernel, self.points, self.size = kernel, None, 0
+        self.kernel = kernel
+        self.points = None
+        self.size = 0
         self.a: Floats = np.empty((0, *classes))
         self.square: Any = np.zeros(classes) if classes else 0.0
         self._gram: Floats | None = np.empty((0, 0)) if gram else None
 
     def check(self, state: StateReader) -> None:
-        self.size = self._mirrored = 0 if self.points is None else self.points.size
+        self.size = 0 if self.points is None else self.points.size
+        self._mirrored = self.size
 
     def state_dict(self) -> State:
         if self._gram is not None:  # S may have shrunk
@@ -116,27 +125,34 @@ class Expansion(Hypothesis):
         return super().state_dict()
 
     def open(self, block: Points) -> None:
-        self.block, self.n, self.m = block, self.size, block.size
+        self.block = block
+        self.n = n = self.size
+        self.m = m = block.size
+        self.columns = columns = n + m
         points = block.slice(0, 0) if self.points is None else self.points
         self.points = points = points.widened(block.width)  # new features may turn up
         points.extend(block)
-        self.columns = columns = self.n + self.m
-        self.successor, self.scale = None, 1.0
-        if self.m * columns > len(self._room):  # reuse memory: allocating per block is slow
-            self._room = np.empty(2 * self.m * columns)
-        room = self._room[: self.m * columns].reshape(self.m, columns)
+        self.successor = None
+        self.scale = 1.0
+        if m * columns > len(self._room):  # reuse memory: allocating per block is slow
+            self._room = np.empty(2 * m * columns)
+        room = self._room[: m * columns].reshape(m, columns)
         self.K = self.kernel.between(block, points, room)
         self._flat = self.K.reshape(-1)
         self.diagonal = self.kernel.diagonal(block)
         self.classes = self.a.shape[1:]
-        self.a = np.concatenate((self.a, np.zeros((self.m, *self.classes))))
+        zeros = np.zeros((m, *self.classes))
+        self.a = np.concatenate((self.a, zeros))
         self.alive: NDArray[np.bool_] = np.zeros(columns, dtype=bool)
-        self.alive[: self.n] = True
+        self.alive[:n] = True
         views: Any = memoryview  # faster than arrays for reading single numbers
-        self._a, self._alive = views(self.a), views(self.alive)
-        self._dropped = self._left = False
-        self._old_rows = 0, self.K[:0]
-        self._known: Integers = np.arange(self.n)  # columns covered by the Gram matrix
+        self._a = views(self.a)
+        self._alive = views(self.alive)
+        self._dropped = False
+        self._left = False
+        self._old_rows = self.K[:0]
+        self._old_first = 0
+        self._known: Integers = np.arange(n)  # columns covered by the Gram matrix
         self.evaluate()
 
     def evaluate(self) -> None:
@@ -163,7 +179,9 @@ class Expansion(Hypothesis):
         """`values = K·a` with entries set to exactly 0 if their terms cancel up to rounding."""
         if np.abs(values).min(initial=math.inf) > CANCELLED * np.abs(self.a).sum():
             return values  # as nearly always: κ <= 1, so Σ|a| bounds the terms
-        return np.where(np.abs(values) <= CANCELLED * (np.abs(K) @ np.abs(self.a)), 0.0, values)
+        terms = np.abs(K) @ np.abs(self.a)
+        cancels = np.abs(values) <= CANCELLED * terms
+        return np.where(cancels, 0.0, values)
 
     def close(self) -> None:
         assert self.points is not None
@@ -174,8 +192,10 @@ class Expansion(Hypothesis):
             if self._gram is not None:
                 self.lower_gram()
             support = self.support
-            self.points.keep(support, 0 if self._dropped else self.n)
-            self.a, self.size = self.a.take(support, 0), len(support)
+            unmoved = 0 if self._dropped else self.n
+            self.points.keep(support, unmoved)
+            self.a = self.a.take(support, 0)
+            self.size = len(support)
         if self.scale != 1.0:
             self.a *= self.scale
             self.scale = 1.0
@@ -183,7 +203,8 @@ class Expansion(Hypothesis):
     def at(self, points: Points) -> Floats:
         if self.points is None:
             return np.zeros((points.size, *self.a.shape[1:]))
-        K = self.kernel.between(points, self.points.widened(points.width))
+        examples = self.points.widened(points.width)
+        K = self.kernel.between(points, examples)
         return self._exact_zeros(K, K @ self.a)
 
     def add(self, c: Any, radius: float | None = None) -> None:
@@ -191,9 +212,13 @@ class Expansion(Hypothesis):
         if self.classes:
             self._add_to_classes(c, radius)
             return
-        t, n, scale = self.t, self.n, self.scale
-        column, stored = n + t, c / scale
-        self._a[column], self._alive[column] = stored, True
+        t = self.t
+        n = self.n
+        scale = self.scale
+        column = n + t
+        stored = c / scale
+        self._a[column] = stored
+        self._alive[column] = True
         self.size += 1
         square = self.square + c * (2.0 * scale * self._g[t] + c * self.diagonal[t])
         # κ(x,·) at the rounds of the block is in x's own row of K; g changes in place
@@ -209,8 +234,11 @@ class Expansion(Hypothesis):
                 self.project(radius)
 
     def _add_to_classes(self, c: Floats, radius: float | None) -> None:
-        t, column, stored = self.t, self.n + self.t, c / self.scale
-        self.a[column], self.alive[column] = stored, True
+        t = self.t
+        column = self.n + t
+        stored = c / self.scale
+        self.a[column] = stored
+        self.alive[column] = True
         self.size += 1
         self.square = self.square + c * (2.0 * self.scale * self.g[t] + c * self.diagonal[t])
         self.g += self.K[t, self.n :, None] * stored
@@ -228,7 +256,8 @@ class Expansion(Hypothesis):
             self._a[column] = 0.0
         self._alive[column] = False
         self.size -= 1
-        self._dropped = self._left = True
+        self._dropped = True
+        self._left = True
         self.square = math.nan
 
     def forget_norm(self) -> None:
@@ -262,24 +291,37 @@ class Expansion(Hypothesis):
         if np.isnan(self.square).any():
             self.square = self._exact_square()
         if self.classes:
-            large = self.square > limit
-            if large.any():
-                factor = np.where(large, radius / np.sqrt(np.where(large, self.square, 1.0)), 1.0)
-                self.a *= factor
-                self.g *= factor
-                self.square = np.where(large, limit, self.square)
+            self._project_classes(radius)
             return
         square = self.square
         # if terms cancel, the square is 0, or slightly negative by rounding
         if not TINY <= square < math.inf or limit < TINY:
-            newest = abs(self.a.item(self.n + self.t)) * self.scale
-            tiny = 0 < square < TINY or limit < min(TINY, square)
-            if tiny or square == math.inf or square == 0 < newest < math.sqrt(TINY):
-                message = "‖f‖² overflows a double or is too small for a double"
-                raise NumericalError(message, self.t)
+            self._check_square(limit)
         if square > limit:
             self.shrink(radius / math.sqrt(square))
             self.square = limit
+
+    def _project_classes(self, radius: float) -> None:
+        """Project each f_c onto the ball."""
+        limit = radius * radius
+        large = self.square > limit
+        if not large.any():
+            return
+        norms = np.sqrt(np.where(large, self.square, 1.0))
+        factor = np.where(large, radius / norms, 1.0)
+        self.a *= factor
+        self.g *= factor
+        self.square = np.where(large, limit, self.square)
+
+    def _check_square(self, limit: float) -> None:
+        """Raise an error if ‖f‖² is not a number that can be compared with the limit U²."""
+        square = self.square
+        newest = abs(self.a.item(self.n + self.t)) * self.scale
+        too_small = 0 < square < TINY or limit < min(TINY, square)
+        vanished = square == 0 < newest < math.sqrt(TINY)
+        if too_small or vanished or square == math.inf:
+            message = "‖f‖² overflows a double or is too small for a double"
+            raise NumericalError(message, self.t)
 
     def cap(self, limit: float) -> None:
         """Clip all coefficients to [-limit, limit]."""
@@ -294,16 +336,23 @@ class Expansion(Hypothesis):
         assert self._gram is not None
         exact = math.hypot(*new.norm_before) if self.classes else new.norm_before
         if exact > 0:
-            self.norm_drift = max(self.norm_drift, abs(self.norm - exact) / exact)
+            drift = abs(self.norm - exact) / exact
+            self.norm_drift = max(self.norm_drift, drift)
         if len(self._gram) > self.size:  # products of parts of a larger matrix are slow
             self._gram = np.empty((self.size, self.size))
-        self._known = support = self.support.take(new.kept)
-        self._mirrored = int(self._mirrored == self.size) * len(support)
+        support = self.support.take(new.kept)
+        both_triangles = self._mirrored == self.size
         self.size = len(support)
+        self._known = support
+        self._mirrored = self.size if both_triangles else 0
         self._gram[: self.size, : self.size] = new.gram
-        self.alive[:], self.a[:] = False, 0.0
-        self.alive[support], self.a[support] = True, new.coefficients
-        self.scale, self.square, self._dropped = 1.0, new.norm * new.norm, True
+        self.alive[:] = False
+        self.alive[support] = True
+        self.a[:] = 0.0
+        self.a[support] = new.coefficients
+        self.scale = 1.0
+        self.square = new.norm * new.norm
+        self._dropped = True
         self.evaluate()
 
     @property
@@ -321,7 +370,8 @@ class Expansion(Hypothesis):
         assert self.points is not None
         with np.errstate(over="ignore", invalid="ignore"):
             gram = self.kernel.between(self.points, self.points)
-            squares = (self.a * (gram @ self.a)).sum(axis=0) * (self.scale * self.scale)
+            products = self.a * (gram @ self.a)
+            squares = products.sum(axis=0) * (self.scale * self.scale)
         return squares if squares.ndim else float(squares)
 
     @property
@@ -367,12 +417,15 @@ class Expansion(Hypothesis):
         assert self.points is not None
         if column >= self.n:
             return self.scale * self.careful(column - self.n)
-        first, rows = self._old_rows
-        if not first <= column < first + len(rows):  # prefetch: callers go column by column
-            last = min(column + 8, self.n)
-            rows = self.kernel.between(self.points.slice(column, last), self.points)
-            self._old_rows = first, rows = column, rows
-        return float(self.scale * ddot(self.a, rows[column - first]))
+        first = self._old_first
+        if not first <= column < first + len(self._old_rows):
+            first = column
+            stop = min(first + 8, self.n)  # prefetch: callers go column by column
+            examples = self.points.slice(first, stop)
+            self._old_rows = self.kernel.between(examples, self.points)
+            self._old_first = first
+        row = self._old_rows[column - first]
+        return float(self.scale * ddot(self.a, row))
 
     def gram(self) -> Floats:
         """Gram matrix K(S,S) in order of age, shape (|S|, |S|); requires `gram=True`."""
@@ -384,17 +437,21 @@ class Expansion(Hypothesis):
         gram = self._gram
         if gram is None:
             raise TypeError("K(S,S) is not kept: make the expansion with gram=True")
-        support, size, n, old = self.support, self.size, self.n, len(self._known)
+        support = self.support
+        size = self.size
+        n = self.n
+        old = len(self._known)
         if self._left:
             still = self.alive.take(self._known).nonzero()[0]
-            old, self._left = len(still), False
+            old = len(still)
             gram[:old, :old] = gram.take(still, 0).take(still, 1)
+            self._left = False
             self._mirrored = int(still.searchsorted(self._mirrored))
         if size > len(gram):
             capacity = max(size, 2 * len(gram))  # growing block by block would be slow
-            self._gram = np.empty((capacity, capacity))
-            self._gram[:old, :old] = gram[:old, :old]
-            gram = self._gram
+            larger = np.empty((capacity, capacity))
+            larger[:old, :old] = gram[:old, :old]
+            self._gram = gram = larger
         if size > old:
             rows = self.K.take(support[old:] - n, 0, mode="clip")
             if self._dropped:
@@ -408,11 +465,13 @@ class Expansion(Hypothesis):
     def _mirror(self) -> Floats:
         """Gram matrix K(S,S) with both triangles, completed from the lower one."""
         assert self._gram is not None
-        start, size, self._mirrored = self._mirrored, self.size, self.size
+        size = self.size
         gram = self._gram[:size, :size]
-        for first in range(start, size, 32):  # in panels: faster than all columns at once
+        for first in range(self._mirrored, size, 32):  # in panels: faster than all columns at once
             stop = min(first + 32, size)
             gram[:first, first:stop] = gram[first:stop, :first].T
-            new = gram[first:stop, first:stop]
-            new[:] = np.where(np.tri(len(new), dtype=bool), new, new.T)
+            corner = gram[first:stop, first:stop]
+            lower = np.tri(len(corner), dtype=bool)
+            corner[:] = np.where(lower, corner, corner.T)
+        self._mirrored = size
         return gram

@@ -35,13 +35,20 @@ class Kernel(Declared):
         else:
             points = DensePoints(rows, centre, unit)
         if not points.largest < HUGE:
-            missing = np.flatnonzero(np.isnan(row_sums(rows)))
-            if len(missing):
-                raise NumericalError("one of its features is not a number", int(missing[0]))
-            width = ", in units of the kernel's width," if hasattr(self, "sigma") else ""
-            message = f"its squared length{width} overflows a double"
-            raise NumericalError(message, int(np.argmin(points.half_norms < HUGE)))
+            raise self._overflow(rows, points)
         return points
+
+    def _overflow(self, rows: Rows, points: Points) -> NumericalError:
+        """The error for rows of which one has a squared length that is not a finite number."""
+        missing = np.flatnonzero(np.isnan(row_sums(rows)))
+        if len(missing):
+            message = "one of its features is not a number"
+            return NumericalError(message, int(missing[0]))
+        message = "its squared length overflows a double"
+        if hasattr(self, "sigma"):
+            message = "its squared length, in units of the kernel's width, overflows a double"
+        first = np.argmin(points.half_norms < HUGE)
+        return NumericalError(message, int(first))
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         """Kernel matrix κ(s, x), s in `left` (rows), x in `right` (columns); `out` may be used."""
@@ -85,20 +92,24 @@ def _exponents(left: Points, right: Points, out: Floats | None) -> tuple[Floats,
         _mend(exponents, left, right)
     if rounding > 1e-12:
         np.minimum(exponents, 0.0, out=exponents)
-    return exponents, -((left.largest**0.5 + right.largest**0.5) ** 2)
+    most_apart = left.largest**0.5 + right.largest**0.5
+    return exponents, -(most_apart**2)
 
 
 def _mend(exponents: Floats, left: Points, right: Points) -> None:
     """Recompute by subtraction, in place, the entries that lost digits, unless κ is 0 there."""
     trusted = NEAR_TIE / (4 * EPS)  # the product is accurate up to this sum of half norms
-    rows = np.flatnonzero(left.half_norms + right.half_norms.max(initial=0.0) > trusted)
-    columns = np.flatnonzero(right.half_norms + left.half_norms.max(initial=0.0) > trusted)
+    left_norms = left.half_norms
+    right_norms = right.half_norms
+    rows = np.flatnonzero(left_norms + right_norms.max(initial=0.0) > trusted)
+    columns = np.flatnonzero(right_norms + left_norms.max(initial=0.0) > trusted)
     place = np.ix_(rows, columns)
-    doubt = 4 * EPS * (left.half_norms[rows, None] + right.half_norms[columns])
-    doubtful = (doubt > NEAR_TIE) & ~(exponents[place] + doubt < LOWEST)
+    doubt = 4 * EPS * (left_norms[rows, None] + right_norms[columns])
+    is_zero = exponents[place] + doubt < LOWEST
+    doubtful = (doubt > NEAR_TIE) & ~is_zero
     if doubtful.any():
-        exact = -0.5 * left.subset(rows).differences(right.subset(columns), power=2)
-        exponents[place] = np.where(doubtful, exact, exponents[place])
+        differences = left.subset(rows).differences(right.subset(columns), power=2)
+        exponents[place] = np.where(doubtful, -0.5 * differences, exponents[place])
 
 
 def _exp(exponents: Floats, lowest: float) -> Floats:
@@ -121,7 +132,8 @@ class Laplacian(_Scaled):
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         distances = left.differences(right, power=1)
-        return _exp(np.negative(distances, out=distances), lowest=-np.inf)
+        exponents = np.negative(distances, out=distances)
+        return _exp(exponents, lowest=-np.inf)
 
 
 @dataclass(frozen=True)
@@ -136,7 +148,8 @@ class Matern(Kernel):
     smooth: bool = False
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
-        return self.at(*self.distances(left, right, out))
+        distances, largest = self.distances(left, right, out)
+        return self.at(distances, largest)
 
     def distances(
         self, left: Points, right: Points, out: Floats | None = None
@@ -145,7 +158,9 @@ class Matern(Kernel):
         squares, lowest = _exponents(left, right, out)
         squares *= -6.0
         np.maximum(squares, 0.0, out=squares)
-        return np.sqrt(squares, out=squares), (-6.0 * lowest) ** 0.5
+        distances = np.sqrt(squares, out=squares)
+        largest = (-6.0 * lowest) ** 0.5
+        return distances, largest
 
     def at(self, distances: Floats, largest: float = np.inf) -> Floats:
         """κ at these distances √3·‖s - x‖, computed in place."""
@@ -163,7 +178,8 @@ class Matern(Kernel):
         """Slope ρ at these distances √3·‖s - x‖: the gradient of κ(s, ·) at x is ρ·(s - x)."""
         if self.smooth:
             return self.at(distances.copy()) / 2.25
-        coarse, fine = (np.exp(np.maximum(distances / -c, LOWEST)) for c in (3.0, 0.7))
+        coarse = np.exp(np.maximum(distances / -3.0, LOWEST))
+        fine = np.exp(np.maximum(distances / -0.7, LOWEST))
         return np.asarray(0.8 / 3 * coarse + 0.6 / 0.49 * fine)
 
 
@@ -192,7 +208,8 @@ class Polynomial(Kernel):
         cosines += self.offset
         cosines /= np.sqrt(2 * left.half_norms + self.offset)[:, None]
         cosines /= np.sqrt(2 * right.half_norms + self.offset)
-        return np.asarray(np.clip(cosines, -1.0, 1.0) ** self.degree)
+        cosines = np.clip(cosines, -1.0, 1.0)
+        return np.asarray(cosines**self.degree)
 
 
 @dataclass(frozen=True)
@@ -203,13 +220,16 @@ class Linear(Kernel):
 
     def points(self, rows: Rows, centre: Floats | None = None) -> Points:
         """Convert rows to points of length one."""
-        return super().points(unit_rows(rows), centre)
+        rows = unit_rows(rows)
+        return super().points(rows, centre)
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
-        return np.asarray(np.clip(left.products(right), -1.0, 1.0))
+        cosines = left.products(right)
+        return np.asarray(np.clip(cosines, -1.0, 1.0))
 
     def diagonal(self, points: Points) -> list[float]:
-        return [1.0 if half_norm > 0 else 0.0 for half_norm in points.half_norms.tolist()]
+        half_norms: list[float] = points.half_norms.tolist()
+        return [1.0 if half_norm > 0 else 0.0 for half_norm in half_norms]
 
 
 KERNELS: dict[str, type[Kernel]] = {

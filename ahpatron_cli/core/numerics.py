@@ -10,9 +10,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import importlib.machinery
 import importlib.util
 import sys
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+)
 from typing import Any
 
 import numpy as np
@@ -22,25 +27,42 @@ from ahpatron_cli.core.rows import CsrRows, Floats
 
 def _extension(name: str, ordinary: str, package: str = "linalg") -> Any:
     """Load SciPy's extension module `name`, or else the public module with the same routines."""
-    scipy = None if ordinary in sys.modules else importlib.util.find_spec("scipy")
-    if scipy is not None and scipy.submodule_search_locations:
-        loader = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
-        folder = f"{scipy.submodule_search_locations[0]}/{package}"
-        spec = importlib.machinery.FileFinder(folder, loader).find_spec(name)
-        if spec is not None and spec.loader is not None:
-            with contextlib.suppress(ImportError):
-                module = importlib.util.module_from_spec(spec)
-                spec.loader.exec_module(module)
-                return module
+    if ordinary in sys.modules:
+        return importlib.import_module(ordinary)
+    spec = _extension_spec(name, package)
+    if spec is not None and spec.loader is not None:
+        with contextlib.suppress(ImportError):
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
     return importlib.import_module(ordinary)
+
+
+def _extension_spec(name: str, package: str) -> ModuleSpec | None:
+    """Where the extension module `name` of a SciPy package is; None if it is not found."""
+    scipy = importlib.util.find_spec("scipy")
+    if scipy is None or not scipy.submodule_search_locations:
+        return None
+    folder = f"{scipy.submodule_search_locations[0]}/{package}"
+    finder = FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES))
+    return finder.find_spec(name)
 
 
 _blas = _extension("_fblas", "scipy.linalg.blas")
 _lapack = _extension("_flapack", "scipy.linalg.lapack")
 
-dasum, daxpy, ddot, dgemv = _blas.dasum, _blas.daxpy, _blas.ddot, _blas.dgemv
-dsymm, dsymv, dsyrk, dtrmm = _blas.dsymm, _blas.dsymv, _blas.dsyrk, _blas.dtrmm
-dtrsm, dposv, dpotrf, dpotri = _blas.dtrsm, _lapack.dposv, _lapack.dpotrf, _lapack.dpotri
+dasum = _blas.dasum
+daxpy = _blas.daxpy
+ddot = _blas.ddot
+dgemv = _blas.dgemv
+dsymm = _blas.dsymm
+dsymv = _blas.dsymv
+dsyrk = _blas.dsyrk
+dtrmm = _blas.dtrmm
+dtrsm = _blas.dtrsm
+dposv = _lapack.dposv
+dpotrf = _lapack.dpotrf
+dpotri = _lapack.dpotri
 dpotrs = _lapack.dpotrs
 
 
@@ -50,8 +72,17 @@ def sparse_product(rows: CsrRows, table: Floats, out: Floats | None = None) -> F
         out = np.zeros((len(rows), table.shape[1]))
     else:
         out.fill(0.0)
-    arrays = rows.indptr.astype(np.int32), rows.columns, rows.values, table.ravel(), out.ravel()
-    _sparsetools().csr_matvecs(len(out), *table.shape, *arrays)
+    features, columns = table.shape
+    _sparsetools().csr_matvecs(
+        len(out),
+        features,
+        columns,
+        rows.indptr.astype(np.int32),
+        rows.columns,
+        rows.values,
+        table.ravel(),
+        out.ravel(),
+    )
     return out
 
 
@@ -113,5 +144,7 @@ def first_smallest(values: Floats, scale: float | None = None) -> int:
     that may cancel; by default the smallest value itself.
     """
     smallest = values.item(values.argmin())
-    slack = SLACK * (abs(smallest) if scale is None else scale)
-    return int((values <= smallest + slack).argmax())
+    if scale is None:
+        scale = abs(smallest)
+    equal = values <= smallest + SLACK * scale
+    return int(equal.argmax())

@@ -7,11 +7,24 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ahpatron_cli.core.errors import ParameterError
 
 Value: TypeAlias = int | float | str
+
+
+class _Bound(NamedTuple):
+    """A bound of a parameter: `holds(number, value)` is `number sign value`."""
+
+    sign: str
+    holds: Callable[[float, float], bool]
+    value: float
+
+
+def _shortest(number: float) -> float:
+    """The number, as an integer if it is whole."""
+    return int(number) if number == int(number) else number
 
 
 @dataclass(frozen=True)
@@ -38,14 +51,26 @@ class Spec:
             return "one of " + ", ".join(self.words)
         text = "an even " if self.even else "a "
         text += "whole number" if self.kind is int else "number"
-        bounds = [f"{sign} {int(b) if b == int(b) else b}" for sign, _, b in self._bounds()]
-        text = f"{text} {' and '.join(bounds)}".rstrip()
-        return " or ".join([text, *self.words, *(["inf"] if self.infinite else [])])
+        bounds = [f"{bound.sign} {_shortest(bound.value)}" for bound in self._bounds()]
+        if bounds:
+            text += " " + " and ".join(bounds)
+        alternatives = [text, *self.words]
+        if self.infinite:
+            alternatives.append("inf")
+        return " or ".join(alternatives)
 
-    def _bounds(self) -> list[tuple[str, Callable[[float, float], bool], float]]:
-        low = ((">", operator.gt, self.over), (">=", operator.ge, self.at_least))
-        high = (("<", operator.lt, self.under), ("<=", operator.le, self.at_most))
-        return [(sign, holds, bound) for sign, holds, bound in low + high if bound is not None]
+    def _bounds(self) -> list[_Bound]:
+        """The bounds that this parameter has."""
+        bounds = []
+        if self.over is not None:
+            bounds.append(_Bound(">", operator.gt, self.over))
+        if self.at_least is not None:
+            bounds.append(_Bound(">=", operator.ge, self.at_least))
+        if self.under is not None:
+            bounds.append(_Bound("<", operator.lt, self.under))
+        if self.at_most is not None:
+            bounds.append(_Bound("<=", operator.le, self.at_most))
+        return bounds
 
     def parse(self, text: str) -> Value:
         """Parse the text of a value; underscores and NaN are refused."""
@@ -63,11 +88,13 @@ class Spec:
         if isinstance(value, str):
             if value in self.words:
                 return value
-        elif self.kind is not str and not isinstance(value, bool) and self._holds(value):
+        elif self._is_legal_number(value):
             return self.kind(value)
         raise ValueError(f"must be {self.legal()}, got {value!r}")
 
-    def _holds(self, value: float) -> bool:
+    def _is_legal_number(self, value: float) -> bool:
+        if self.kind is str or isinstance(value, bool):
+            return False
         if self.kind is int and abs(value) >= 10**18:
             return False
         if isinstance(value, int) and abs(value) >= 2**1023:  # may overflow a double
@@ -76,8 +103,9 @@ class Spec:
             return self.infinite and value > 0
         if math.isnan(value) or (self.kind is int and value != int(value)):
             return False
-        in_range = all(holds(value, bound) for _, holds, bound in self._bounds())
-        return in_range and (not self.even or value % 2 == 0)
+        if self.even and value % 2 != 0:
+            return False
+        return all(bound.holds(value, bound.value) for bound in self._bounds())
 
 
 def _declare(spec: Spec, default: Value | None) -> Any:
@@ -86,31 +114,36 @@ def _declare(spec: Spec, default: Value | None) -> Any:
 
 def integer(symbol: str, meaning: str, default: int | None = None, **options: Any) -> Any:
     """Declare an integer parameter; `options` are fields of `Spec`."""
-    return _declare(Spec(int, symbol, meaning, **options), default)
+    spec = Spec(int, symbol, meaning, **options)
+    return _declare(spec, default)
 
 
 def real(symbol: str, meaning: str, default: float | str | None = None, **options: Any) -> Any:
     """Declare a real parameter; `options` are fields of `Spec`."""
-    return _declare(Spec(float, symbol, meaning, **options), default)
+    spec = Spec(float, symbol, meaning, **options)
+    return _declare(spec, default)
 
 
 def share_of_budget(symbol: str, meaning: str, share: float) -> Any:
     """Declare an integer parameter whose default is `share` times the budget B."""
 
     def derive(learner: Any) -> int:
-        return int(max(1, round(share * learner.budget)))
+        size = round(share * learner.budget)
+        return int(max(1, size))
 
     return integer(symbol, meaning, at_least=1, formula=f"{share}·B", derive=derive)
 
 
 def as_in(kind: type[Declared], name: str, default: Value | None = None, **changes: Any) -> Any:
     """Declare a parameter like that of another class, with another default and changes."""
-    return _declare(dataclasses.replace(kind.specs()[name], **changes), default)
+    spec = dataclasses.replace(kind.specs()[name], **changes)
+    return _declare(spec, default)
 
 
 def choice(symbol: str, meaning: str, *words: str) -> Any:
     """Declare a parameter that is one of several words; the first is the default."""
-    return _declare(Spec(str, symbol, meaning, words=words), words[0])
+    spec = Spec(str, symbol, meaning, words=words)
+    return _declare(spec, default=words[0])
 
 
 class Declared:
@@ -123,12 +156,13 @@ class Declared:
                 value = spec.derive(self)
             if value is None and spec.optional:
                 continue
+            if value is None:
+                raise ParameterError(f"{name} must be given: {spec.legal()}", name)
             try:
-                if value is None:
-                    raise ValueError(f"must be given: {spec.legal()}")
-                self.__dict__[name] = spec.check(value)
+                checked = spec.check(value)
             except ValueError as error:
                 raise ParameterError(f"{name} {error}", name) from None
+            self.__dict__[name] = checked
 
     @classmethod
     def specs(cls) -> dict[str, Spec]:

@@ -58,13 +58,15 @@ class DensePoints(Points):
     """Dense points, stored as rows `[x, -‖x‖²/2, 1]`: one product gives Gaussian exponents."""
 
     kept: ClassVar[Any] = {"_rows": "rc"}
-    _before = -1, 0.0  # `size` and `largest` before the last `extend`
+    _size_before = -1  # `size` before the last `extend`
+    _largest_before = 0.0  # `largest` before the last `extend`
 
     def __init__(self, rows: Floats, centre: Floats | None = None, unit: Any = 1.0) -> None:
         """Coordinates are `(rows - centre)/unit`; `unit` is a float or an array by column."""
         self.size, self.width = rows.shape
         self._rows = np.empty((self.size, self.width + 2))
-        coordinates, norms = self._rows[:, :-2], self._rows[:, -2]
+        coordinates = self._rows[:, :-2]
+        norms = self._rows[:, -2]
         np.subtract(rows, 0.0 if centre is None else centre, out=coordinates)
         if isinstance(unit, np.ndarray) or unit != 1.0:
             coordinates /= unit
@@ -95,23 +97,29 @@ class DensePoints(Points):
 
     def _with(self, rows: Floats) -> Self:
         part = type(self).__new__(type(self))
-        part._rows, part.largest = rows, -float(np.minimum.reduce(rows[:, -2], initial=0.0))
-        part.size, part.width = len(rows), rows.shape[1] - 2
+        part._rows = rows
+        part.largest = -float(np.minimum.reduce(rows[:, -2], initial=0.0))
+        part.size = len(rows)
+        part.width = rows.shape[1] - 2
         return part
 
     def extend(self, other: Self) -> None:
         needed = self.size + other.size
         if needed > len(self._rows):  # double the capacity
-            rows = np.empty((max(needed, 2 * len(self._rows)), self._rows.shape[1]))
+            capacity = max(needed, 2 * len(self._rows))
+            rows = np.empty((capacity, self._rows.shape[1]))
             rows[: self.size] = self._rows[: self.size]
             self._rows = rows
         self._rows[self.size : needed] = other._rows[: other.size]
-        self._before = self.size, self.largest
-        self.size, self.largest = needed, max(self.largest, other.largest)
+        self._size_before = self.size
+        self._largest_before = self.largest
+        self.size = needed
+        self.largest = max(self.largest, other.largest)
 
     def keep(self, kept: Integers, unmoved: int = 0) -> None:
-        self.size, (before, self.largest) = len(kept), self._before
-        if unmoved == self.size == before:  # undo the last `extend`
+        self.size = len(kept)
+        if unmoved == self.size == self._size_before:  # undo the last `extend`
+            self.largest = self._largest_before
             return
         self._rows[unmoved : self.size] = self._rows.take(kept[unmoved:], axis=0, mode="clip")
         self.largest = -float(self._rows[: self.size, -2].min(initial=0.0))
@@ -121,7 +129,8 @@ class DensePoints(Points):
         row = self._rows[j]
         row *= 1.0 - share
         daxpy(self._rows[i], row, a=share)
-        row[-2], row[-1] = -0.5 * ddot(row, row, self.width), 1.0
+        row[-2] = -0.5 * ddot(row, row, self.width)
+        row[-1] = 1.0
 
     def widened(self, width: int) -> Self:
         if width <= self.width:
@@ -136,7 +145,8 @@ class DensePoints(Points):
         return super().state_dict()
 
     def check(self, state: StateReader) -> None:
-        self.size, self.width = len(self._rows), self._rows.shape[1] - 2
+        self.size = len(self._rows)
+        self.width = self._rows.shape[1] - 2
         if self.width < 0:
             raise state.refusal("rows", "are not examples")
         self.largest = float(self.half_norms.max(initial=0.0))
@@ -151,7 +161,8 @@ class DensePoints(Points):
 
     def _differences(self, other: Self, power: int) -> Iterator[Floats]:
         for point in other.coordinates:
-            yield _power(self.coordinates - point, power).sum(axis=1)
+            powers = _power(self.coordinates - point, power)
+            yield powers.sum(axis=1)
 
     def times(self, matrix: Matrix, out: Floats) -> Floats:
         return np.matmul(self.coordinates, matrix(np.arange(self.width)), out=out)
@@ -165,8 +176,10 @@ class SparsePoints(Points):
     def __init__(self, rows: CsrRows, half_norms: Floats | None = None) -> None:
         if half_norms is None:
             half_norms = 0.5 * row_sums(rows, rows.values * rows.values)
-        self.csr, self.half_norms = rows, half_norms
-        self.size, self.width = len(rows), rows.width
+        self.csr = rows
+        self.half_norms = half_norms
+        self.size = len(rows)
+        self.width = rows.width
         self.largest = float(half_norms.max(initial=0.0))
         self._table: Floats | None = None
 
@@ -176,19 +189,22 @@ class SparsePoints(Points):
         return len(self.csr.values)
 
     def slice(self, start: int, stop: int) -> Self:
-        return type(self)(self.csr.slice(start, stop), self.half_norms[start:stop])
+        rows = self.csr.slice(start, stop)
+        return type(self)(rows, self.half_norms[start:stop])
 
     def subset(self, chosen: Integers) -> Self:
         return type(self)(self.csr.take(chosen))
 
     def extend(self, other: Self) -> None:
+        rows = CsrRows.concatenate([self.csr, other.csr])
         half_norms = np.concatenate([self.half_norms, other.half_norms])
-        SparsePoints.__init__(self, CsrRows.concatenate([self.csr, other.csr]), half_norms)
+        SparsePoints.__init__(self, rows, half_norms)
 
     def keep(self, kept: Integers, unmoved: int = 0) -> None:
         rows = self.csr.slice(0, unmoved)
         if unmoved < len(kept):
-            rows = CsrRows.concatenate([rows, self.csr.take(kept[unmoved:])])
+            moved = self.csr.take(kept[unmoved:])
+            rows = CsrRows.concatenate([rows, moved])
         SparsePoints.__init__(self, rows, self.half_norms.take(kept))
 
     def widened(self, width: int) -> Self:
@@ -199,7 +215,8 @@ class SparsePoints(Points):
 
     def check(self, state: StateReader) -> None:
         given = vars(self)
-        rows = CsrRows(*(given.pop(name) for name in self.kept))
+        arrays = {name: given.pop(name) for name in self.kept}
+        rows = CsrRows(**arrays)
         if not rows.is_legal():
             raise state.refusal("columns", "are not valid column numbers")
         SparsePoints.__init__(self, rows)
@@ -211,34 +228,45 @@ class SparsePoints(Points):
         """⟨s, x⟩ as a product with a dense table of the smaller set (`self` or `other`)."""
         if other.size > self.size:
             return other._products(self).T
-        rows, mine, width = self.csr, other.csr, max(self.width, other.width)
+        rows = self.csr
+        smaller = other.csr
+        width = max(self.width, other.width)
         if width <= NARROW:  # renumbering the columns would not pay off
             if other._table is None or len(other._table) < width:
-                other._table = _transposed(mine, mine.columns, width)
+                other._table = _transposed(smaller, smaller.columns, width)
             return sparse_product(rows, other._table)
-        if not len(mine.columns):
+        if not len(smaller.columns):
             return np.zeros((self.size, other.size))
-        keys: NDArray[Any] = mine.columns
+        keys: NDArray[Any] = smaller.columns
         if width <= INDEXED:
             number = _numbers(width)
             number[keys] = np.arange(len(keys), dtype=np.int32)  # duplicates: any of them
-            own, met = number[keys], number[rows.columns]
+            own = number[keys]
+            met = number[rows.columns]
         else:  # too wide for an array with an entry per column
             keys, own = np.unique(keys, return_inverse=True)
             met = keys.searchsorted(rows.columns).astype(np.int32)
         shared = keys.take(met, mode="clip") == rows.columns
-        indptr = np.concatenate(([0], np.cumsum(shared)))[rows.indptr]
-        part = CsrRows(indptr, met[shared], rows.values[shared], len(keys))
-        return sparse_product(part, _transposed(mine, own, len(keys)))
+        counts = np.concatenate(([0], np.cumsum(shared)))
+        part = CsrRows(
+            indptr=counts[rows.indptr],
+            columns=met[shared],
+            values=rows.values[shared],
+            width=len(keys),
+        )
+        table = _transposed(smaller, own, len(keys))
+        return sparse_product(part, table)
 
     def exponents(self, other: Self, out: Floats | None = None) -> Floats:
-        out = np.subtract(self._products(other), self.half_norms[:, None], out=out, order="C")
+        products = self._products(other)
+        out = np.subtract(products, self.half_norms[:, None], out=out, order="C")
         out -= other.half_norms
         return out
 
     def _differences(self, other: Self, power: int) -> Iterator[Floats]:
         """Differences on the columns of x, plus the values of s elsewhere: no cancellation."""
-        rows, owners = self.csr, self.csr.owners
+        rows = self.csr
+        owners = rows.owners
         terms = _power(rows.values, power)
         for i in range(other.size):
             x = other.csr.slice(i, i + 1)
@@ -247,14 +275,17 @@ class SparsePoints(Points):
             here = np.zeros((self.size, len(x.columns)))
             here[owners[shared], places[shared]] = rows.values[shared]
             elsewhere = row_sums(rows, np.where(shared, 0.0, terms))
-            yield elsewhere + _power(here - x.values, power).sum(axis=1)
+            powers = _power(here - x.values, power)
+            yield elsewhere + powers.sum(axis=1)
 
     def times(self, matrix: Matrix, out: Floats) -> Floats:
         if self.width <= NARROW:
-            return sparse_product(self.csr, matrix(np.arange(self.width)), out)
+            table = matrix(np.arange(self.width))
+            return sparse_product(self.csr, table, out)
         columns, places = np.unique(self.csr.columns, return_inverse=True)
         rows = replace(self.csr, columns=places.astype(np.int32))
-        return sparse_product(rows, matrix(columns.astype(np.int64)), out)
+        table = matrix(columns.astype(np.int64))
+        return sparse_product(rows, table, out)
 
 
 _scratch = threading.local()

@@ -39,26 +39,40 @@ class CsrRows:
     @property
     def owners(self) -> Integers:
         """Row number of each stored value."""
-        return np.repeat(np.arange(len(self)), np.diff(self.indptr))
+        lengths = np.diff(self.indptr)
+        return np.repeat(np.arange(len(self)), lengths)
 
     def slice(self, start: int, stop: int) -> CsrRows:
         """Rows `start` to `stop`, as views."""
         indptr = self.indptr[start : stop + 1]
-        begin, end = indptr[0], indptr[-1]
-        return CsrRows(indptr - begin, self.columns[begin:end], self.values[begin:end], self.width)
+        begin = indptr[0]
+        end = indptr[-1]
+        return CsrRows(
+            indptr=indptr - begin,
+            columns=self.columns[begin:end],
+            values=self.values[begin:end],
+            width=self.width,
+        )
 
     def take(self, order: Integers) -> CsrRows:
         """A copy of the rows with the numbers in `order`."""
         starts = self.indptr[order]
         lengths = self.indptr[order + 1] - starts
-        indptr = np.concatenate(([0], np.cumsum(lengths)))
+        indptr = _pointers(lengths)
         # position of each value: the start of its row in the source, plus its offset in the row
-        source = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
-        return CsrRows(indptr, self.columns[source], self.values[source], self.width)
+        moved_by = np.repeat(starts - indptr[:-1], lengths)
+        source = np.arange(indptr[-1]) + moved_by
+        return CsrRows(
+            indptr=indptr,
+            columns=self.columns[source],
+            values=self.values[source],
+            width=self.width,
+        )
 
     def dense(self, width: int | None = None) -> Floats:
         """The rows as a dense array with `width` columns (at least `self.width`)."""
-        out = np.zeros((len(self), max(width or 0, self.width)))
+        width = max(width or 0, self.width)
+        out = np.zeros((len(self), width))
         out[self.owners, self.columns] = self.values
         return out
 
@@ -78,23 +92,33 @@ class CsrRows:
         all_columns = np.concatenate((self.columns, columns[numbers]))
         values = np.concatenate((self.values, np.zeros(len(numbers))))
         order = np.lexsort((all_columns, owners))
-        indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(self)))))
-        width = max(self.width, columns.item(-1) + 1)
-        return CsrRows(indptr, all_columns[order], values[order], width)
+        return CsrRows(
+            indptr=_pointers(np.bincount(owners, minlength=len(self))),
+            columns=all_columns[order],
+            values=values[order],
+            width=max(self.width, columns.item(-1) + 1),
+        )
 
     def without_zeros(self) -> CsrRows:
         """The same rows, in which no zeros are stored."""
         if self.values.all():
             return self
         filled = self.values != 0.0
-        indptr = np.concatenate(([0], np.cumsum(filled)))[self.indptr]
-        return CsrRows(indptr, self.columns[filled], self.values[filled], self.width)
+        return CsrRows(
+            indptr=_pointers(filled)[self.indptr],
+            columns=self.columns[filled],
+            values=self.values[filled],
+            width=self.width,
+        )
 
     def is_legal(self) -> bool:
         """Whether columns increase and all indices are in range, as products require."""
-        indptr, columns = self.indptr, self.columns
+        indptr = self.indptr
+        columns = self.columns
         count = len(columns)
-        if not len(indptr) or indptr[0] != 0 or indptr[-1] != count or len(self.values) != count:
+        if len(self.values) != count:
+            return False
+        if not len(indptr) or indptr[0] != 0 or indptr[-1] != count:
             return False
         if not 0 <= self.width < 2**31:
             return False
@@ -102,22 +126,28 @@ class CsrRows:
             return bool((indptr == 0).all())
         increases = columns[1:] > columns[:-1]
         if len(indptr) == 2:  # a single row: the first column is the smallest
-            smallest, largest = columns[0], columns[-1]
+            smallest = columns[0]
+            largest = columns[-1]
         else:
-            smallest, largest = columns.min(), columns.max()
+            smallest = columns.min()
+            largest = columns.max()
             if (indptr[1:] < indptr[:-1]).any():
                 return False
             starts = indptr[(indptr > 0) & (indptr < count)]
             increases[starts - 1] = True  # any column may come first in a row
-        return bool(0 <= smallest <= largest < self.width and increases.all())
+        in_range = 0 <= smallest <= largest < self.width
+        return bool(in_range and increases.all())
 
     def check(self) -> None:
         """Raise a ValueError if the arrays are not those of sparse rows."""
-        kinds = (self.indptr, "i8"), (self.columns, "i4"), (self.values, "f")
-        for array, kind in kinds:
-            if not isinstance(array, np.ndarray) or array.ndim != 1 or kind not in array.dtype.str:
-                message = "CsrRows need one-dimensional arrays of int64, int32 and floats"
-                raise ValueError(message)
+        right_kinds = (
+            _is_vector(self.indptr, "i8")
+            and _is_vector(self.columns, "i4")
+            and _is_vector(self.values, "f")
+        )
+        if not right_kinds:
+            message = "CsrRows need one-dimensional arrays of int64, int32 and floats"
+            raise ValueError(message)
         if not self.is_legal():
             message = "columns must increase within each row of CsrRows and be below its width"
             raise ValueError(f"{message}; `indptr` must increase from 0 to their number")
@@ -127,14 +157,29 @@ class CsrRows:
         """Stack the rows of all parts, in order."""
         if len(parts) == 1:
             return parts[0]
-        pointers, end = [parts[0].indptr], 0
+        pointers = [parts[0].indptr]
+        end = 0
         for before, part in itertools.pairwise(parts):
             end += before.indptr.item(-1)
             pointers.append(part.indptr[1:] + end)
-        columns = np.concatenate([part.columns for part in parts])
-        values = np.concatenate([part.values for part in parts])
-        width = max(part.width for part in parts)
-        return CsrRows(np.concatenate(pointers), columns, values, width)
+        return CsrRows(
+            indptr=np.concatenate(pointers),
+            columns=np.concatenate([part.columns for part in parts]),
+            values=np.concatenate([part.values for part in parts]),
+            width=max(part.width for part in parts),
+        )
+
+
+def _pointers(lengths: NDArray[Any]) -> Integers:
+    """Where each row begins, and where the last one ends, if these are the lengths of the rows."""
+    return np.concatenate(([0], np.cumsum(lengths)))
+
+
+def _is_vector(array: Any, kind: str) -> bool:
+    """Whether this is a one-dimensional array with a dtype of this kind."""
+    if not isinstance(array, np.ndarray):
+        return False
+    return array.ndim == 1 and kind in array.dtype.str
 
 
 Rows: TypeAlias = Floats | CsrRows
@@ -148,8 +193,12 @@ def rows_from(data: Any) -> Rows:
     if hasattr(data, "tocsr"):
         sparse = data.tocsr().copy()
         sparse.sum_duplicates()  # sorts the columns of each row, too
-        indptr, columns = sparse.indptr.astype(np.int64), sparse.indices.astype(np.int32)
-        return CsrRows(indptr, columns, sparse.data.astype(np.float64), int(sparse.shape[1]))
+        return CsrRows(
+            indptr=sparse.indptr.astype(np.int64),
+            columns=sparse.indices.astype(np.int32),
+            values=sparse.data.astype(np.float64),
+            width=int(sparse.shape[1]),
+        )
     rows = np.asarray(data)
     if rows.ndim != 2 or rows.dtype.kind not in "fiub":
         raise ValueError(f"rows must be a matrix of numbers, got {rows.ndim}-d {rows.dtype}")
@@ -163,7 +212,9 @@ def width_of(rows: Rows) -> int:
 
 def rows_of(rows: Rows, part: slice) -> Rows:
     """A slice of the rows, as a view."""
-    return rows.slice(part.start, part.stop) if isinstance(rows, CsrRows) else rows[part]
+    if isinstance(rows, CsrRows):
+        return rows.slice(part.start, part.stop)
+    return rows[part]
 
 
 def compressed(rows: Rows) -> CsrRows:
@@ -171,8 +222,12 @@ def compressed(rows: Rows) -> CsrRows:
     if isinstance(rows, CsrRows):
         return rows
     owners, columns = np.nonzero(rows)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(rows)))))
-    return CsrRows(indptr, columns.astype(np.int32), rows[owners, columns], rows.shape[1])
+    return CsrRows(
+        indptr=_pointers(np.bincount(owners, minlength=len(rows))),
+        columns=columns.astype(np.int32),
+        values=rows[owners, columns],
+        width=rows.shape[1],
+    )
 
 
 def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:
@@ -180,7 +235,8 @@ def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:
     if not isinstance(rows, CsrRows):
         return np.asarray(rows.sum(axis=1))
     weights = rows.values if terms is None else terms
-    return np.bincount(rows.owners, weights, len(rows)).astype(float, copy=False)
+    sums = np.bincount(rows.owners, weights, len(rows))
+    return sums.astype(float, copy=False)
 
 
 def unit_rows(rows: Rows) -> Rows:
@@ -189,14 +245,18 @@ def unit_rows(rows: Rows) -> Rows:
     Each row is divided by its largest value first, so that no square overflows or underflows.
     """
     if isinstance(rows, CsrRows):
-        owners, largest = rows.owners, np.zeros(len(rows))
+        owners = rows.owners
+        largest = np.zeros(len(rows))
         np.maximum.at(largest, owners, np.abs(rows.values))
         values = rows.values / _zero_to_one(largest)[owners]
-        values /= _zero_to_one(np.sqrt(row_sums(rows, values * values)))[owners]
+        lengths = np.sqrt(row_sums(rows, values * values))
+        values /= _zero_to_one(lengths)[owners]
         return replace(rows, values=values)
     rows = rows.astype(np.float64, copy=False)
-    scaled = rows / _zero_to_one(np.abs(rows).max(axis=1, initial=0.0, keepdims=True))
-    return scaled / _zero_to_one(np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None])
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    scaled = rows / _zero_to_one(largest)[:, None]
+    lengths = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    return scaled / _zero_to_one(lengths)[:, None]
 
 
 def _zero_to_one(lengths: Floats) -> Floats:

@@ -48,11 +48,13 @@ class Symmetric(Stateful):
     kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e"}
     waiting = 32  # number of changes that may stay pending from one block to the next
     _room: Floats = np.empty(0)
-    _spare = np.empty(0), np.empty(0)  # memory for A, used in turn as it grows
+    _used: Floats = np.empty(0)  # memory of A
+    _spare: Floats = np.empty(0)  # memory for A when it grows: both are used in turn
 
     def __init__(self, A: Floats | None = None) -> None:
         self.A: Floats = np.zeros((0, 0), order="F") if A is None else A
-        self.V, self.s = np.empty((0, len(self.A))), np.empty(0)
+        self.V = np.empty((0, len(self.A)))
+        self.s = np.empty(0)
 
     def check(self, state: StateReader) -> None:
         self.A = np.asfortranarray(self.A)
@@ -64,13 +66,16 @@ class Symmetric(Stateful):
 
     def open(self, columns: int, most: int) -> None:
         """Start a block with this many columns; room for `most` changes, which may grow."""
-        waiting, self.n, self.count = self.V, len(self.A), len(self.V)
-        rows = self.count + most
+        waiting = self.V
+        count, old_columns = waiting.shape
+        self.n = len(self.A)
+        self.count = count
+        rows = count + most
         if rows * columns > len(self._room):  # reuse memory: allocating per block is slow
             self._room = np.empty(2 * rows * columns)
         self.V = self._room[: rows * columns].reshape(rows, columns)
-        self.V[: self.count, : waiting.shape[1]] = waiting
-        self.V[: self.count, waiting.shape[1] :] = 0.0
+        self.V[:count, :old_columns] = waiting
+        self.V[:count, old_columns:] = 0.0
         self.s = np.concatenate((self.s, np.empty(most)))
         self._diagonal: Floats | None = None
         self._counted = 0
@@ -78,11 +83,16 @@ class Symmetric(Stateful):
     def images(self, k: Floats) -> Floats:
         """`A·k_i` over the first n columns for each row k_i, array of shape (rows, n)."""
         k = flush(k[:, : self.n].copy())
-        return flush(dsymm(1.0, self.A, k.T, lower=1)).T if k.size else k
+        if not k.size:
+            return k
+        images = flush(dsymm(1.0, self.A, k.T, lower=1))
+        return images.T
 
     def image(self, k: Floats) -> Floats:
         """A·k over the first n columns."""
-        return np.asarray(dsymv(1.0, self.A, k[: self.n], lower=1)) if self.n else np.empty(0)
+        if not self.n:
+            return np.empty(0)
+        return np.asarray(dsymv(1.0, self.A, k[: self.n], lower=1))
 
     def times(self, k: Floats, image: Floats | None = None) -> Floats:
         """Product of the matrix and k, by column; `image` is A·k, if it is known."""
@@ -101,7 +111,8 @@ class Symmetric(Stateful):
         if self.count == len(self.V):
             self.V = np.concatenate((self.V, np.empty_like(self.V)))
             self.s = np.concatenate((self.s, np.empty_like(self.s)))
-        self.V[self.count], self.s[self.count] = v, s
+        self.V[self.count] = v
+        self.s[self.count] = s
         self.count += 1
 
     def diagonal(self) -> Floats:
@@ -127,17 +138,21 @@ class Symmetric(Stateful):
         self.change(q, -1.0 / own)
         self.diagonal()[j] = 0.0
         if j < self.n:
-            self.A[j, :j] = self.A[j:, j] = 0.0
-        self.V[: self.count, j] = q[j] = 0.0
+            self.A[j, :j] = 0.0
+            self.A[j:, j] = 0.0
+        self.V[: self.count, j] = 0.0
+        q[j] = 0.0
         q /= -own
         return q
 
     def close(self, support: Integers) -> None:
         """End the block, keeping only the columns in `support`."""
-        self.V, self.s = self.V[: self.count], self.s[: self.count].copy()
+        self.V = self.V[: self.count]
+        self.s = self.s[: self.count].copy()
         old = int(support.searchsorted(self.n))
         if old < self.n:
-            self.A = np.asfortranarray(self.A[np.ix_(support[:old], support[:old])])
+            stays = support[:old]
+            self.A = np.asfortranarray(self.A[np.ix_(stays, stays)])
         if len(support) < self.V.shape[1]:
             self.V = self.V.take(support, 1)
         if self.count > self.waiting or old < self.n:
@@ -147,22 +162,33 @@ class Symmetric(Stateful):
 
     def settle(self) -> None:
         """Apply all pending changes to A; only between two blocks."""
-        n, old = self.V.shape[1], len(self.A)
-        if n > old:
-            used, room = self._spare
-            if n * n > len(room):
-                room = np.empty(2 * n * n)
-            A = room[: n * n].reshape((n, n), order="F")
-            A[:old, :old], A[old:], A[:, old:] = self.A, 0.0, 0.0
-            self.A, self._spare = A, (room, used)
+        n = self.size
+        if n > len(self.A):
+            self._enlarge(n)
         if n:
-            v = flush(self.V * np.sqrt(np.abs(self.s))[:, None], math.sqrt(FLUSHED))
+            roots = np.sqrt(np.abs(self.s))
+            v = flush(self.V * roots[:, None], math.sqrt(FLUSHED))
             for sign in (1.0, -1.0):
                 chosen = self.s * sign > 0
                 if chosen.any():
                     part = v if chosen.all() else v[chosen]
                     dsyrk(sign, part.T, beta=1.0, c=self.A, lower=1, overwrite_c=1)
-        self.V, self.s = np.empty((0, n)), np.empty(0)
+        self.V = np.empty((0, n))
+        self.s = np.empty(0)
+
+    def _enlarge(self, n: int) -> None:
+        """Enlarge A to n rows and columns; the new ones are 0."""
+        old = len(self.A)
+        room = self._spare
+        if n * n > len(room):
+            room = np.empty(2 * n * n)
+        A = room[: n * n].reshape((n, n), order="F")
+        A[:old, :old] = self.A
+        A[old:] = 0.0
+        A[:, old:] = 0.0
+        self.A = A
+        self._spare = self._used
+        self._used = room
 
     def whole(self) -> Floats:
         """The matrix with both triangles; only between two blocks, and after `settle`."""
@@ -171,12 +197,14 @@ class Symmetric(Stateful):
 
     def set_inverse(self, gram: Floats) -> None:
         """Compute K^{-1} from scratch; if K is singular up to rounding, its pseudo-inverse."""
-        factor, info = dpotrf(gram.T, lower=1)  # the transpose has LAPACK's memory order
-        inverse, info = dpotri(factor, lower=1, overwrite_c=1) if info == 0 else (None, info)
+        inverse, info = dpotrf(gram.T, lower=1)  # the transpose has LAPACK's memory order
+        if info == 0:
+            inverse, info = dpotri(inverse, lower=1, overwrite_c=1)
         if info != 0:
             eigenvalues, vectors = np.linalg.eigh(gram)
             solid = eigenvalues > len(gram) ** 2 * EPS
-            inverse = (vectors * (solid / np.where(solid, eigenvalues, 1.0))) @ vectors.T
+            inverted = solid / np.where(solid, eigenvalues, 1.0)
+            inverse = (vectors * inverted) @ vectors.T
         Symmetric.__init__(self, np.asfortranarray(inverse))
 
 
@@ -191,7 +219,10 @@ class SpanExpansion(Expansion):
 
     kept: ClassVar[Any] = {
         **Expansion.kept,
-        **{"Q": Symmetric, "drift": float, "_joined": int, "_most": "fixed?"},
+        "Q": Symmetric,
+        "drift": float,
+        "_joined": int,
+        "_most": "fixed?",
     }
     probe_every = 50
 
@@ -229,7 +260,8 @@ class SpanExpansion(Expansion):
         elif self.Q.size:
             self.Q = Symmetric()
         super().close()
-        if spans and self._joined >= (self.probe_every if self._gram is None else 1):
+        probe_after = self.probe_every if self._gram is None else 1
+        if spans and self._joined >= probe_after:
             self._probe()
 
     def add(self, c: Any, radius: float | None = None) -> None:
@@ -248,14 +280,18 @@ class SpanExpansion(Expansion):
         """`d = Q·κ(S,x)`, by column, and δ² of the current example x; 0 if x is in the span."""
         k = self.k  # entries outside S are multiplied by zeros of Q
         d = self.Q.times(k)
-        squared, floor = self.diagonal[self.t] - ddot(k, d), SLACK
+        squared = self.diagonal[self.t] - ddot(k, d)
+        floor = SLACK
         if squared < NEAR_SPAN and self._gram is not None:  # few digits are left: refine d once
-            support, residual = self.support, np.zeros(len(k))
+            support = self.support
+            residual = np.zeros(len(k))
             residual[support] = k[support] - self.gram() @ d[support]
             d += self.Q.times(residual)
             squared = self.diagonal[self.t] - ddot(k, d)
             floor = max(floor, SPAN_ERROR * self.Q.diagonal().max())
-        return d, squared if squared > floor else 0.0
+        if not squared > floor:  # or NaN
+            squared = 0.0
+        return d, squared
 
     def grow(self, d: Floats, squared: float) -> None:
         """Update Q for the current example x, which joins S; d and δ² > 0 are its projection."""
@@ -279,19 +315,23 @@ class SpanExpansion(Expansion):
         """Recompute Q if it has drifted from K^{-1}."""
         assert self.points is not None
         self._joined = 0
-        points = self.points
-        gram = self.kernel.between(points, points) if self._gram is None else self._mirror()
+        if self._gram is None:
+            gram = self.kernel.between(self.points, self.points)
+        else:
+            gram = self._mirror()
         if self._error(gram) > max(DRIFT, 10 * self.drift):
             self.Q.set_inverse(gram)
             self.drift = self._error(gram)
 
     def _error(self, gram: Floats) -> float:
         """The largest entry of `K·(Q·v) - v` for a v with entries ±1."""
-        v = np.random.default_rng(self.size).choice([-1.0, 1.0], self.size)
+        rng = np.random.default_rng(self.size)
+        v = rng.choice([-1.0, 1.0], self.size)
         self.Q.settle()
         product = dsymv(1.0, self.Q.A, v, lower=1) if self.size else v
-        error = float(np.abs(gram @ product - v).max(initial=0.0))
-        return error if math.isfinite(error) else math.inf
+        errors = np.abs(gram @ product - v)
+        largest = float(errors.max(initial=0.0))
+        return largest if math.isfinite(largest) else math.inf
 
 
 class PrunedExpansion(SpanExpansion):
@@ -321,13 +361,16 @@ class PrunedExpansion(SpanExpansion):
         """Distance `γ_j = |a_j|/√Q_jj` of f to the span of S without j, in order of age."""
         support = self.support
         roots = np.sqrt(self.Q.diagonal().take(support))
-        return np.asarray(np.abs(self.a.take(support)) * self.scale / roots)
+        sizes = np.abs(self.a.take(support)) * self.scale
+        return np.asarray(sizes / roots)
 
     def project_smallest(self, sizes: Floats | None = None) -> None:
         """Remove the example with the smallest entry of `sizes` (default |a|) and project f."""
         support = self.support
-        sizes = np.abs(self.a.take(support)) if sizes is None else sizes
-        j = support.item(first_smallest(sizes, float(sizes.max())))
+        if sizes is None:
+            sizes = np.abs(self.a.take(support))
+        smallest = first_smallest(sizes, float(sizes.max()))
+        j = support.item(smallest)
         c = self.scale * self.a.item(j)
         Expansion.drop(self, j)
         self.shift(c * self.Q.leave(j))

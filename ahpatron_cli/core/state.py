@@ -41,14 +41,18 @@ class Stateful:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        ours = cls.__module__.startswith("ahpatron_cli.")
-        cls.state_name = cls.__name__ if ours else f"{cls.__module__}.{cls.__qualname__}"
+        if cls.__module__.startswith("ahpatron_cli."):
+            cls.state_name = cls.__name__
+        else:
+            cls.state_name = f"{cls.__module__}.{cls.__qualname__}"
         Stateful.classes_by_name[cls.state_name] = cls
 
     def state_dict(self) -> State:
         """The state of the object between two blocks, as a nested dict."""
-        parts = {name.lstrip("_"): self._plain(name) for name in self.kept}
-        return {"class": self.state_name, **parts}
+        state: State = {"class": self.state_name}
+        for name in self.kept:
+            state[name.lstrip("_")] = self._plain(name)
+        return state
 
     def load_state_dict(self, state: StateReader) -> None:
         """Restore a state written by `state_dict`; raises `StateError` if it is damaged."""
@@ -59,11 +63,13 @@ class Stateful:
             key = name.lstrip("_")
             now = getattr(self, name, NOT_SET)
             target = now if isinstance(now, Stateful) else None
-            value = state.value(key, target, kinds=(form,) if isinstance(form, type) else ())
-            if not _fits(value, form, now, lengths):
+            kinds = (form,) if isinstance(form, type) else ()
+            value = state.value(key, target, kinds)
+            if not _fits(value, form, now=now, lengths=lengths):
                 raise state.refusal(key, "has an invalid value")
             if getattr(form, "__name__", "") == "Points":
-                lengths["s" if name == "points" else name[0]] = 0 if value is None else value.size
+                letter = "s" if name == "points" else name[0]
+                lengths[letter] = 0 if value is None else value.size
             setattr(self, name, value)
         self.check(state)
 
@@ -74,9 +80,13 @@ class Stateful:
         value = getattr(self, name)
         if isinstance(value, Stateful):
             return value.state_dict()
-        value = value.item() if isinstance(value, np.generic) else value
-        array = isinstance(value, np.ndarray) and value.dtype.str in ("<f8", "<i8", "<i4")
-        if not array and not isinstance(value, bool | int | float | str | None):
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, np.ndarray):
+            can_be_saved = value.dtype.str in ("<f8", "<i8", "<i4")
+        else:
+            can_be_saved = isinstance(value, bool | int | float | str | None)
+        if not can_be_saved:
             problem = "is neither a number nor text nor an array of float64, int64 or int32"
             raise StateError(f"{type(self).__name__}.{name} cannot be saved: it {problem}")
         return value
@@ -91,26 +101,46 @@ def _fits(value: Any, form: Any, now: Any, lengths: dict[str, int]) -> bool:
     if form is int:
         return type(value) is int and 0 <= value < 2**63
     if form is float or form == "any":
-        if isinstance(value, np.ndarray) and now is NOT_SET:
-            return value.ndim == 1 and value.dtype == np.float64
-        if isinstance(now, np.ndarray) and isinstance(value, np.ndarray):
-            return bool(value.shape == now.shape and value.dtype == now.dtype)
-        return type(value) is float and (form == "any" or math.isfinite(value))
+        return _is_number(value, now=now, finite=form is float)
     if isinstance(form, type):
         return isinstance(value, form) or none_fits
     if form[-1] == "?" and (value is None or now is None):
         return none_fits
     if form in ("fixed", "fixed?"):
-        legal = type(value) in (int, float) and 0 <= value < math.inf
-        return legal and (now is NOT_SET or value == now)
-    letters, dtype = form.strip("#%.?"), DTYPES.get(form[0], np.float64)
-    if not isinstance(value, np.ndarray) or value.dtype != dtype or value.ndim < len(letters):
+        if type(value) not in (int, float):
+            return False
+        return 0 <= value < math.inf and (now is NOT_SET or value == now)
+    return _is_array(value, form, now=now, lengths=lengths)
+
+
+def _is_number(value: Any, now: Any, finite: bool) -> bool:
+    """Whether a value is a float, or an array of floats in its place (one per class)."""
+    if isinstance(value, np.ndarray):
+        if now is NOT_SET:
+            return value.ndim == 1 and value.dtype == np.float64
+        if isinstance(now, np.ndarray):
+            return bool(value.shape == now.shape and value.dtype == now.dtype)
+    if type(value) is not float:
         return False
-    same = all(n == lengths.setdefault(c, n) for c, n in zip(letters, value.shape, strict=False))
-    rest: tuple[int, ...] = ()
+    return math.isfinite(value) or not finite
+
+
+def _is_array(value: Any, form: str, now: Any, lengths: dict[str, int]) -> bool:
+    """Whether a value is an array of this form (see `_fits`)."""
+    letters = form.strip("#%.?")
+    dtype = DTYPES.get(form[0], np.float64)
+    if not isinstance(value, np.ndarray) or value.dtype != dtype:
+        return False
+    if value.ndim < len(letters):
+        return False
+    for letter, length in zip(letters, value.shape, strict=False):
+        if lengths.setdefault(letter, length) != length:
+            return False
+    further: tuple[int, ...] = ()
     if form.endswith("..."):
-        rest = (value if now is NOT_SET else now).shape[len(letters) :]
-    return same and value.shape[len(letters) :] == rest
+        model = value if now is NOT_SET else now
+        further = model.shape[len(letters) :]
+    return bool(value.shape[len(letters) :] == further)
 
 
 class StateReader:
@@ -120,14 +150,17 @@ class StateReader:
     """
 
     def __init__(self, content: Mapping[str, Any], context: State, path: str = "") -> None:
-        self._content, self.context, self._path = dict(content), context, path
+        self._content = dict(content)
+        self.context = context
+        self._path = path
 
     def part(self, name: str, **context: Any) -> StateReader:
         """Reader of a nested state; `context` overrides attributes that its objects share."""
         content = self.take(name)
         if not isinstance(content, Mapping):
             raise self.refusal(name, "must be a group of values")
-        return StateReader(content, {**self.context, **context}, f"{self._path}{name}.")
+        context = {**self.context, **context}
+        return StateReader(content, context, path=f"{self._path}{name}.")
 
     def value(self, name: str, target: Stateful | None = None, kinds: tuple[type, ...] = ()) -> Any:
         """Read a number, text, None, a finite array, or an object of one of the classes `kinds`.
@@ -135,17 +168,7 @@ class StateReader:
         If the object has the class of `target`, its state is loaded into `target`.
         """
         if isinstance(self._content.get(name), Mapping):
-            with self.part(name) as part:
-                kind = Stateful.classes_by_name.get(str(part.take("class")))
-                if kind is None or not (kind is type(target) or issubclass(kind, kinds)):
-                    raise self.refusal(name, "is of another class")
-                if type(target) is not kind:
-                    if inspect.isabstract(kind):
-                        raise self.refusal(name, "is of a class without objects")
-                    target = kind.__new__(kind)
-                    vars(target).update(self.context)
-                target.load_state_dict(part)
-            return target
+            return self._object(name, target, kinds)
         value = self.take(name)
         if isinstance(value, np.ndarray):
             if not np.isfinite(value).all():
@@ -155,10 +178,26 @@ class StateReader:
             raise self.refusal(name, "is of an unknown type")
         return value
 
+    def _object(self, name: str, target: Stateful | None, kinds: tuple[type, ...]) -> Stateful:
+        """Read an object, see `value`."""
+        with self.part(name) as part:
+            kind = Stateful.classes_by_name.get(str(part.take("class")))
+            if kind is None:
+                raise self.refusal(name, "is of another class")
+            if target is None or type(target) is not kind:
+                if not issubclass(kind, kinds):
+                    raise self.refusal(name, "is of another class")
+                if inspect.isabstract(kind):
+                    raise self.refusal(name, "is of a class without objects")
+                target = kind.__new__(kind)
+                vars(target).update(self.context)
+            target.load_state_dict(part)
+        return target
+
     def array(self, name: str, form: str) -> Any:
         """Read a finite array of this form (see `Stateful`)."""
         value = self.value(name)
-        if not _fits(value, form, NOT_SET, {}):
+        if not _fits(value, form, now=NOT_SET, lengths={}):
             raise self.refusal(name, "is not an array of the expected form")
         return value
 
@@ -168,7 +207,8 @@ class StateReader:
     def __exit__(self, kind: object, *_: object) -> None:
         """Raise `StateError` if there are entries that were not read."""
         if kind is None and self._content:
-            raise self.refusal(next(iter(self._content)), "is not known")
+            unread = next(iter(self._content))
+            raise self.refusal(unread, "is not known")
 
     def refusal(self, name: str, problem: str) -> StateError:
         """The `StateError` for an invalid entry `name`."""

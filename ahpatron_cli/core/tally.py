@@ -36,7 +36,9 @@ def predicted(scores: Floats) -> Integers:
     [0, 2]
     """
     slack = CANCELLED * np.abs(scores).max(axis=1, keepdims=True)
-    return np.asarray((scores >= scores.max(axis=1, keepdims=True) - slack).argmax(axis=1))
+    largest = scores.max(axis=1, keepdims=True)
+    leads = scores >= largest - slack
+    return np.asarray(leads.argmax(axis=1))
 
 
 def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
@@ -44,14 +46,17 @@ def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
 
     If values are equal up to rounding, the margin is 0 and the first of them is the maximum.
     """
-    rounds, own = np.arange(len(labels)), labels.astype(np.int64)
+    rounds = np.arange(len(labels))
+    own = labels.astype(np.int64)
     slack = CANCELLED * np.abs(scores).max(axis=1)
     others = scores.copy()
     others[rounds, own] = -np.inf
     best = others.max(axis=1)
     margins = scores[rounds, own] - best
     margins[np.abs(margins) <= slack] = 0.0
-    return margins, (others >= (best - slack)[:, None]).argmax(axis=1)
+    least = best - slack
+    leads = others >= least[:, None]
+    return margins, leads.argmax(axis=1)
 
 
 @dataclass(eq=False)
@@ -91,8 +96,13 @@ class Tally(Stateful):
 
     kept: ClassVar[Any] = {
         "confusion": "#...",
-        **dict.fromkeys(("rounds", "nonpositive_margins", "updates", "margin_updates"), int),
-        **{"near_ties": int, "baseline_mistakes": int, "seconds": float},
+        "rounds": int,
+        "nonpositive_margins": int,
+        "updates": int,
+        "margin_updates": int,
+        "near_ties": int,
+        "baseline_mistakes": int,
+        "seconds": float,
     }
 
     @classmethod
@@ -110,32 +120,47 @@ class Tally(Stateful):
 
     def count(self, scores: Floats, labels: Floats) -> None:
         """Add rounds with these scores f(x) and labels to the counts."""
-        k = len(self.confusion)
+        true: Any
+        chosen: Any
         if scores.ndim == 1:
-            margins, sizes = scores * labels, np.abs(scores)
-            true: Any = labels > 0
-            chosen: Any = scores >= 0
-            positives = int(self.confusion[1].sum())
-            before = np.cumsum(labels) - labels + (2 * positives - self.rounds)  # Σ y_s, s < t
-            self.baseline_mistakes += int(np.count_nonzero((before >= 0) != true))
+            margins = scores * labels
+            sizes = np.abs(scores)
+            true = labels > 0
+            chosen = scores >= 0
+            self.baseline_mistakes += self._baseline_of_two(labels)
         else:
-            margins, true = class_margins(scores, labels)[0], labels.astype(np.int64)
-            two, chosen = np.partition(scores, -2, axis=1), predicted(scores)
-            sizes = two[:, -1] - two[:, -2]
+            margins, _ = class_margins(scores, labels)
+            two_largest = np.partition(scores, -2, axis=1)[:, -2:]
+            sizes = two_largest[:, 1] - two_largest[:, 0]
+            true = labels.astype(np.int64)
+            chosen = predicted(scores)
             self.baseline_mistakes += self._baseline(true)
-        cells = np.bincount(k * true + chosen, minlength=k * k).reshape(k, k)
-        self.confusion = self.confusion + cells  # not in place: copies of a tally share the array
-        # f = 0 in the first round of a stream: not counted as a near tie
-        self.near_ties += int(np.count_nonzero(sizes[int(self.rounds == 0) :] < NEAR_TIE))
+        k = len(self.confusion)
+        cells = np.bincount(k * true + chosen, minlength=k * k)
+        # not in place: copies of a tally share the array
+        self.confusion = self.confusion + cells.reshape(k, k)
+        if self.rounds == 0:
+            sizes = sizes[1:]  # f = 0 in the first round of a stream: not counted as a near tie
+        self.near_ties += int(np.count_nonzero(sizes < NEAR_TIE))
         self.nonpositive_margins += int(np.count_nonzero(margins <= 0))
         self.rounds += len(labels)
+
+    def _baseline_of_two(self, labels: Floats) -> int:
+        """Mistakes of predicting the more frequent of two classes so far."""
+        positives = int(self.confusion[1].sum())
+        earlier = 2 * positives - self.rounds
+        before = np.cumsum(labels) - labels + earlier  # Σ y_s, s < t
+        wrong = (before >= 0) != (labels > 0)
+        return int(np.count_nonzero(wrong))
 
     def _baseline(self, true: Integers) -> int:
         """Mistakes of predicting the most frequent class so far, for more than two classes."""
         counts: list[int] = self.confusion.sum(axis=1).tolist()
-        leader, mistakes = counts.index(max(counts)), 0
+        leader = counts.index(max(counts))
+        mistakes = 0
         for y in true.tolist():
-            mistakes += y != leader
+            if y != leader:
+                mistakes += 1
             counts[y] += 1
             if (-counts[y], y) < (-counts[leader], leader):
                 leader = y

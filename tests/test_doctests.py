@@ -12,6 +12,8 @@ NAMES = {
     "ahpatron_cli.core.kernels": ("Gaussian",),
     "ahpatron_cli.core.learners.base": ("Learner",),
     "ahpatron_cli.core.learners.ahpatron": ("AVP", "Ahpatron", "AhpatronPlus"),
+    "ahpatron_cli.core.learners.arow": ("Arow",),
+    "ahpatron_cli.core.learners.metron": ("Metron",),
     "ahpatron_cli.core.learners.features": ("FOGD", "NOGD", "SkeGD"),
     "ahpatron_cli.core.learners.gradient": ("BSGD", "Bogd", "BogdPlusPlus", "Norma", "Silk"),
     "ahpatron_cli.core.learners.perceptrons": (

@@ -154,10 +154,19 @@ class Arow(SecondOrderLearner):
 
     In a fixed span this is AROW, with its mistake bound. The growth of S, the noise and the reset
     are ours: that they make fewer mistakes is measured (tests/benchmarks), not proved.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Arow, Gaussian, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(Arow(budget=100), X, y, Gaussian(sigma=0.2)).tally.mistakes
+    130
     """
 
     name = "arow"
     title = "arow: second-order learning in the span of at most B examples (ours, after AROW 2009)"
+    references = ("crammer2009", "page1954")
 
     budget: int = budget_parameter()
     noise: float = real("η", "r = η·e², e the mean squared hinge loss", default=0.3, over=0)

@@ -61,10 +61,19 @@ class Metron(SecondOrderLearner):
                    |S| > B/2, the B/2 examples with the largest ‖a_2j‖²/Q_jj stay, and both heads
                    are projected onto their span. The metric changes 256, 512, 1024, … rounds later
         metric     g from the gradients of (1-w)·f_1 + w·f_2; t counts all rounds
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Metron, play
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> play(Metron(budget=100), X, y).tally.mistakes
+    131
     """
 
     name = "metron"
     title = "metron: arow in a metric learned from the stream; no σ, no scaling (ours)"
+    references = ("crammer2009", "page1954")
     own_kernel = Matern()
 
     budget: int = budget_parameter()

@@ -55,10 +55,12 @@ class Products:
 
     def move(self, t: int) -> Floats:
         """K·A·k of round t, for each round of the block."""
-        if t not in self._moves:
+        found = self._moves.get(t)
+        if found is None:
             image = self.image(t)
-            self._moves[t] = self._K[:, : len(image)] @ image
-        return self._moves[t]
+            found = self._K[:, : len(image)] @ image
+            self._moves[t] = found
+        return found
 
 
 class Head(Stateful):
@@ -199,14 +201,16 @@ class Head(Stateful):
             return
         C = self.C
         first = self._solved
-        rounds, steps = zip(*self._log, strict=True)
+        logged, steps = zip(*self._log, strict=True)
+        rounds = list(logged)
         share = self.shares(rounds)
         v = C.V[first : C.count]
         updates: Any = slice(None)
         if self._joins:  # their vectors are in v already
             share[self._joins] = 0.0
-            updates = np.setdiff1d(np.arange(len(v)), self._joins)
-            rounds = np.array(rounds)[updates].tolist()
+            joins = set(self._joins)
+            updates = [i for i in range(len(v)) if i not in joins]
+            rounds = [rounds[i] for i in updates]
         if len(rounds):
             v[updates, : C.n] = self.images(rounds)
             v[updates, C.n :] = 0.0
@@ -324,6 +328,7 @@ class SecondOrder(SpanExpansion):
         for head in self.heads:
             head.close(support)
         super().close()
+        self.forget_norm()  # updates do not track it
         for head in self.heads:
             head.maintain()
 
@@ -339,7 +344,6 @@ class SecondOrder(SpanExpansion):
 
     def learn(self, step: Any, noise: float) -> bool:
         """Update the head by the current example (`Head.learn`)."""
-        self.forget_norm()
         return self.head.learn(step, noise)
 
 

@@ -65,6 +65,15 @@ class Hypothesis(Stateful, ABC):
     def norm(self) -> float: ...
 
 
+def exact_zeros(K: Floats, values: Floats, a: Floats) -> Floats:
+    """`values = K·a` with entries set to exactly 0 if their terms cancel up to rounding."""
+    if np.abs(values).min(initial=math.inf) > CANCELLED * np.abs(a).sum():
+        return values  # as nearly always: κ <= 1, so Σ|a| bounds the terms
+    terms = np.abs(K) @ np.abs(a)
+    cancels = np.abs(values) <= CANCELLED * terms
+    return np.where(cancels, 0.0, values)
+
+
 class Expansion(Hypothesis):
     """f = Σ a_i κ(s_i,·) on an active set S; with `classes=(k,)`, k functions that share one S.
 
@@ -176,12 +185,8 @@ class Expansion(Hypothesis):
         return g * self.scale
 
     def _exact_zeros(self, K: Floats, values: Floats) -> Floats:
-        """`values = K·a` with entries set to exactly 0 if their terms cancel up to rounding."""
-        if np.abs(values).min(initial=math.inf) > CANCELLED * np.abs(self.a).sum():
-            return values  # as nearly always: κ <= 1, so Σ|a| bounds the terms
-        terms = np.abs(K) @ np.abs(self.a)
-        cancels = np.abs(values) <= CANCELLED * terms
-        return np.where(cancels, 0.0, values)
+        """`exact_zeros` of the values of f, `values = K·a`."""
+        return exact_zeros(K, values, self.a)
 
     def close(self) -> None:
         assert self.points is not None

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ahpatron_cli.core.expansion import exact_zeros
 from ahpatron_cli.core.metric import MetricExpansion
 from ahpatron_cli.core.numerics import CANCELLED, cancelled, ddot
 from ahpatron_cli.core.points import Points
@@ -214,7 +215,7 @@ class TwoMemories(MetricExpansion):
             if np.abs(row).min() <= head.rounding:
                 head.solve()
                 k = self.K[start : start + 1]
-                row = _exact(k, row[None], head.a)[0]
+                row = exact_zeros(k, row[None], head.a)[0]
             head.value = row
         F = self.mixed(self.head.value, self.tracker.value)
         return F[None]
@@ -234,8 +235,8 @@ class TwoMemories(MetricExpansion):
             return np.zeros((points.size, *self.a.shape[1:]))
         weighted = self.metric.weighted(points)
         K = self.kernel.between(weighted, self.points.widened(weighted.width))
-        steady = _exact(K, K @ self.head.a, self.head.a)
-        tracker = _exact(K, K @ self.tracker.a, self.tracker.a)
+        steady = exact_zeros(K, K @ self.head.a, self.head.a)
+        tracker = exact_zeros(K, K @ self.tracker.a, self.tracker.a)
         return self.mixed(steady, tracker)
 
     @property
@@ -329,11 +330,3 @@ class TwoMemories(MetricExpansion):
         else:  # the block has been closed by `reset_steady`
             self.tracker.C.A *= q
             self.tracker.C.A += (1.0 - q) * self.Q.A
-
-
-def _exact(K: Floats, values: Floats, a: Floats) -> Floats:
-    """`values = K·a` with entries set to exactly 0 if their terms cancel up to rounding."""
-    if np.abs(values).min(initial=math.inf) > CANCELLED * np.abs(a).sum():
-        return values
-    terms = np.abs(K) @ np.abs(a)
-    return np.where(np.abs(values) <= CANCELLED * terms, 0.0, values)

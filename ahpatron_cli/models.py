@@ -23,8 +23,8 @@ from ahpatron_cli import __version__
 from ahpatron_cli.atomic import exists, format_of_suffix, write_atomically
 from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, Learner, Player, learner_source
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
-from ahpatron_cli.core.learners import GUIDE, find_learner
 from ahpatron_cli.core.parameters import Declared
+from ahpatron_cli.core.registry import GUIDE, find_learner
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data import npz

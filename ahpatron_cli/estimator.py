@@ -48,7 +48,7 @@ from ahpatron_cli.data.schema import Column, Schema, Unseen
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.models import Header, damaged, load_model, model_of, to_bytes
 from ahpatron_cli.output.predictions import chosen, label_names
-from ahpatron_cli.runner import LearnerSpec, generator_seed
+from ahpatron_cli.runner import Setup, generator_seed
 
 BLAS = ThreadpoolController().select(user_api="blas")
 """The loaded BLAS library. Cached, because a lookup takes longer than one round of learning."""
@@ -732,7 +732,7 @@ def configured(
         if select_sigma is None:
             raise ValueError("sigma='auto' needs rows to choose from: give a number")
         known["sigma"] = select_sigma(kernel_name)
-    spec = LearnerSpec(
+    setup = Setup(
         learner=kind.name,
         learner_params={own: value for own, value in known.items() if own in kind.specs()},
         kernel=None if kind.own_kernel else kernel_name,
@@ -740,7 +740,7 @@ def configured(
         source=name if is_path(name) else None,
     )
     try:
-        return spec.build()
+        return setup.build()
     except ParameterError as error:
         raise ValueError(f"{kind.name}: {error}") from None
 

@@ -30,18 +30,18 @@ from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data import npz
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.cells import label_key
-from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Preparation, StreamState, Trail
+from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Preparation, RowChecksum, StreamState
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import Number, ParamValue, plain_params
 from ahpatron_cli.runner import (
-    LearnerSpec,
     Observer,
     Run,
     RunOptions,
     RunResult,
+    Setup,
     begin,
     run_batches,
 )
@@ -131,9 +131,9 @@ class Model:
     """`FILE.py:Class` of the learner, if it is defined in a file."""
 
     @property
-    def spec(self) -> LearnerSpec:
+    def setup(self) -> Setup:
         """Learner and kernel of the model, with their parameters."""
-        return LearnerSpec(
+        return Setup(
             learner=self.header.learner,
             learner_params=self.header.params,
             kernel=self.header.kernel,
@@ -159,7 +159,7 @@ class Model:
         options = replace(options or RunOptions(), seed=self.header.seed)
         try:
             return Run(
-                self.spec,
+                self.setup,
                 path=data,
                 options=options,
                 classes=self.header.classes,
@@ -505,7 +505,7 @@ class SavedRun:
             self._restart = load_model(checkpoint, learner)
             self._check_options(self._restart.header.options)
         self.checkpointed = self._restart.header.rounds if self._restart else 0
-        self._trail = Trail()
+        self._checksum = RowChecksum()
         self._saved_at = self.checkpointed
 
     def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState | None]:
@@ -520,7 +520,7 @@ class SavedRun:
     def run(
         self,
         dataset: Dataset,
-        setup: LearnerSpec,
+        setup: Setup,
         options: RunOptions,
         horizon: int | None,
         observers: Sequence[Observer],
@@ -538,9 +538,9 @@ class SavedRun:
             self._check_savable(run)
 
         def save_if_due(*_: object) -> None:
-            if self._checkpoint and self._trail.rounds - self._saved_at >= self._every:
+            if self._checkpoint and self._checksum.rounds - self._saved_at >= self._every:
                 self._save(self._checkpoint, run, dataset)
-                self._saved_at = self._trail.rounds
+                self._saved_at = self._checksum.rounds
 
         order = None
         if options.shuffle:
@@ -590,19 +590,19 @@ class SavedRun:
         """
         for batch in batches:
             count = len(batch.labels)
-            to_skip = max(self.checkpointed - self._trail.rounds, 0)
+            to_skip = max(self.checkpointed - self._checksum.rounds, 0)
             done = min(to_skip, count)
             if done:
-                self._trail.add(batch.part(slice(0, done)))
-                if self._restart and self._trail.rounds == self.checkpointed:
-                    if self._trail.digest != self._restart.header.digest:
+                self._checksum.add(batch.part(slice(0, done)))
+                if self._restart and self._checksum.rounds == self.checkpointed:
+                    if self._checksum.digest != self._restart.header.digest:
                         raise self._other_run()
                     self._greet(run)
             if done < count:
                 left = batch.part(slice(done, count))
-                self._trail.add(left)
+                self._checksum.add(left)
                 yield left
-        if self._trail.rounds < self.checkpointed:
+        if self._checksum.rounds < self.checkpointed:
             if watch.ended_by is None:
                 raise self._other_run()
             self._say(f"the rows before {self._checkpoint} were still being read: it is unchanged")
@@ -625,8 +625,8 @@ class SavedRun:
             features=features,
             dense=dataset.dense,
             width=dataset.width,
-            rounds=self._trail.rounds,
-            digest=self._trail.digest,
+            rounds=self._checksum.rounds,
+            digest=self._checksum.digest,
             data=dataset.name,
             schema=dataset.traits.schema,
             options=self._options,

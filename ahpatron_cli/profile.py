@@ -45,7 +45,7 @@ from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, 
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.metrics import metrics_of
 from ahpatron_cli.numbers import counted, share, short
-from ahpatron_cli.records import SCHEMA
+from ahpatron_cli.records import DOCUMENT_VERSION
 
 MOST_VALUES = 1 << 21
 """Largest number of values plus rows of the matrix (about 75 MB with copies)."""
@@ -103,7 +103,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     Fields from `examined` on are statistics of the first rows; null if they cannot be computed.
     """
 
-    schema: int = SCHEMA
+    schema: int = DOCUMENT_VERSION
     version: str = __version__
     path: str
     sha256: str | None

@@ -1,6 +1,6 @@
 """Records of runs: immutable structs that are rendered and stored.
 
-Field names are the public interface of `--format json`; they change only with `SCHEMA`.
+Field names are the public interface of `--format json`; they change only with `DOCUMENT_VERSION`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ahpatron_cli.core.certificates import Certificate
 
-SCHEMA = 1
+DOCUMENT_VERSION = 1
 
 Json: TypeAlias = dict[str, Any]
 ParamValue: TypeAlias = int | float | str
@@ -266,7 +266,7 @@ def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
 def to_json(report: Report) -> Json:
     """The document of `--format json`: plain values only."""
     return {
-        "schema": SCHEMA,
+        "schema": DOCUMENT_VERSION,
         "version": report.version,
         "data": to_builtins(report.data),
         "runs": runs_to_json(report),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.records import Report
-    from ahpatron_cli.runner import LearnerSpec
+    from ahpatron_cli.runner import Setup
 
 OF_THE_MODEL = frozenset(
     {
@@ -109,9 +109,9 @@ def run(
     notes: list[str] = []
     specs = grid.single_setups(context.params, given, notes.append)
     if theorem:
-        from ahpatron_cli.certify import meet
+        from ahpatron_cli.certify import satisfying
 
-        specs = meet(theorem, specs)
+        specs = satisfying(theorem, specs)
     permuted = repeats > 1 if shuffle is None else shuffle
     run_options = RunOptions(
         *(repeats, seed, permuted, metrics),
@@ -187,7 +187,7 @@ def run(
     return _exit_code(session, reports[-1], stderr)
 
 
-def _warms_up(paths: "list[str]", specs: "list[LearnerSpec]", preparation: "Preparation") -> bool:
+def _warms_up(paths: "list[str]", specs: "list[Setup]", preparation: "Preparation") -> bool:
     """Whether anything is computed from the first rows before the first round."""
     from ahpatron_cli.atomic import is_file
     from ahpatron_cli.data.scaling import LEARNED_SCALES

@@ -13,7 +13,7 @@ from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomicall
 from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import counted, percent
-from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write
+from ahpatron_cli.output.formats import FORMATS, summary_to_text, trials_to_text, write
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.records import grouped
 from ahpatron_cli.runner import near_tie_warning
@@ -94,7 +94,7 @@ class SummaryOutput(Struct, frozen=True):
     ) -> str:
         if self.trials:
             return trials_to_text(trials, format)
-        return findings_to_text(summary, format, terminal, only_matrix=self.matrix)
+        return summary_to_text(summary, format, terminal, only_matrix=self.matrix)
 
 
 def criterion_of(metric: str, tune_orders: int) -> Criterion:

@@ -86,7 +86,7 @@ class StreamState:
     """How columns of a table become features and labels; None for LIBSVM text."""
 
 
-class Trail:
+class RowChecksum:
     """Number of rows so far, with and without a label, and their checksum."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from ahpatron_cli.data.labels import OTHER
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.records import grouped, setting_key
-from ahpatron_cli.runner import LearnerSpec, params_of, with_sigma
+from ahpatron_cli.runner import Setup, params_of, with_sigma
 from ahpatron_cli.sweep import grid
 from ahpatron_cli.sweep.config import Job
 from ahpatron_cli.sweep.summary import (
@@ -138,9 +138,7 @@ def _data_of(
     )
 
 
-def _first_trial(
-    setup: LearnerSpec, data: TrialData, preparation: Preparation, *, seed: int
-) -> Trial:
+def _first_trial(setup: Setup, data: TrialData, preparation: Preparation, *, seed: int) -> Trial:
     """The trial of a setup on the first permutation."""
     return Trial(
         data=data,

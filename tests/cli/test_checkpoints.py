@@ -42,14 +42,14 @@ def test_a_signal_while_rows_are_read_again_leaves_the_checkpoint(
     checkpoint = ahpatron.folder / "c.npz"
     before = checkpoint.read_bytes()
     ahpatron.write("t.csv", whole)
-    replayed = models.Trail.add
+    replayed = models.RowChecksum.add
 
-    def then_signal(trail: models.Trail, batch: Any) -> None:
-        replayed(trail, batch)
+    def then_signal(checksum: models.RowChecksum, batch: Any) -> None:
+        replayed(checksum, batch)
         os.kill(os.getpid(), number)
         monkeypatch.undo()
 
-    monkeypatch.setattr(models.Trail, "add", then_signal)
+    monkeypatch.setattr(models.RowChecksum, "add", then_signal)
     ended = ahpatron(*words, "--checkpoint", "c.npz", "--out", "r.json")
     assert (ended.code, ended.out) == (code, "")
     assert "c.npz" in ended.err

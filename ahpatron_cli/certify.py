@@ -20,7 +20,7 @@ from ahpatron_cli.core.rows import Floats, Rows
 from ahpatron_cli.data.dataset import Dataset, DataSummary, stream
 from ahpatron_cli.data.source import changed, open_source
 from ahpatron_cli.errors import one_of, usage
-from ahpatron_cli.numbers import assignment
+from ahpatron_cli.number_text import assignment
 from ahpatron_cli.runner import RunResult, Setup, check
 
 _ALIGNMENT = "5"

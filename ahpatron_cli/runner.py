@@ -99,7 +99,7 @@ def with_sigma(
     auto = next((setup for setup in setups if setup.auto_sigma), None)
     if auto is None:
         return list(setups)
-    from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
+    from ahpatron_cli.sigma import MOST_TRIED_ROWS, auto_sigma
 
     assert auto.kernel is not None
     rows, labels = dataset.warm_up()

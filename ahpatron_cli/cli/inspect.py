@@ -41,7 +41,7 @@ def inspect(
 
     Model: its learner, parameters and active set.
     """
-    from ahpatron_cli.data.npz import is_archive
+    from ahpatron_cli.npz import is_archive
 
     raise_on_signals()
     model = is_archive(path)
@@ -94,7 +94,7 @@ def _check_format(format: str, what: str) -> None:
 def _inspect_model(path: str, format: str, learner: str | None) -> None:
     """Print the learner, parameters and state of a model, which is read in full."""
     from ahpatron_cli.core.metric import most_relevant
-    from ahpatron_cli.models import load_model
+    from ahpatron_cli.model_file import load_model
     from ahpatron_cli.output.inspect_text import model_text, model_to_json, show
     from ahpatron_cli.sweep.grid import choose_learners
 

@@ -133,7 +133,7 @@ def run(
     output.check(paths, {"--save": save, "--checkpoint": checkpoint})
     saved = None
     if save or resume or checkpoint:
-        from ahpatron_cli.models import SavedRun
+        from ahpatron_cli.checkpoints import SavedRun
 
         if not len(paths) == len(specs) == repeats == 1:
             problem = "a model requires one file, one learner and one pass"
@@ -249,8 +249,8 @@ def _deciding(values: Mapping[str, Any]) -> dict[str, Any]:
 def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
     """Paths of the files to run on; refuses models and pipes that would be read twice."""
     from ahpatron_cli.atomic import exists, is_file
-    from ahpatron_cli.data.npz import entries, is_archive
     from ahpatron_cli.data.source import FROM_ARRAYS
+    from ahpatron_cli.npz import entries, is_archive
 
     if demo:
         from ahpatron_cli.datasets import sample_path

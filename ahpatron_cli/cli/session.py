@@ -49,7 +49,7 @@ from ahpatron_cli.runner import (
 from ahpatron_cli.signals import watch
 
 if TYPE_CHECKING:
-    from ahpatron_cli.models import SavedRun
+    from ahpatron_cli.checkpoints import SavedRun
 
 _FIRST_MILESTONE = 1000
 """Number of rounds after which -v prints the counts for the first time; it doubles each time."""

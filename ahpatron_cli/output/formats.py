@@ -32,7 +32,8 @@ from ahpatron_cli.records import (
 )
 
 if TYPE_CHECKING:  # NumPy and modules that need it are imported lazily
-    from ahpatron_cli.sweep.summary import DatasetSummary, Outcome, Setting, SweepSummary, TrialData
+    from ahpatron_cli.records import Outcome, TrialData
+    from ahpatron_cli.sweep.summary import DatasetSummary, Setting, SweepSummary
 
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
@@ -273,7 +274,7 @@ def _setting_rows(summary: SweepSummary) -> Iterator[Json]:
 
 def _preparation(data: TrialData) -> Json:
     """JSON of how the data of a trial were prepared."""
-    from ahpatron_cli.sweep.summary import PREPARED
+    from ahpatron_cli.records import PREPARED
 
     fields = {name: getattr(data, name) for name in (*PREPARED, "shuffled", "table", "costs")}
     return {name: value for name, value in fields.items() if value != ()}

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
 from ahpatron_cli.data.labels import describe
-from ahpatron_cli.numbers import counted
+from ahpatron_cli.number_text import counted
 from ahpatron_cli.output import pictures
 from ahpatron_cli.output.render import Html
 from ahpatron_cli.output.sweep_table import data_tables, matrix_table, summary_page
 from ahpatron_cli.output.table import Page
-from ahpatron_cli.records import DataRecord
-from ahpatron_cli.sweep.summary import DatasetSummary, SweepSummary, TrialData
+from ahpatron_cli.records import DataRecord, TrialData
+from ahpatron_cli.sweep.summary import DatasetSummary, SweepSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,16 +8,16 @@ from typing import Any, TypeVar
 from msgspec import to_builtins
 
 from ahpatron_cli import __version__
-from ahpatron_cli.data.geometry import SUGGESTED_LEARNER
 from ahpatron_cli.data.labels import show as show_label
 from ahpatron_cli.data.source import STDIN_NAME
-from ahpatron_cli.models import Header
-from ahpatron_cli.numbers import counted, percent, share, short
+from ahpatron_cli.model_file import Header
+from ahpatron_cli.number_text import counted, percent, share, short
 from ahpatron_cli.output.escape import visible
 from ahpatron_cli.output.formats import json_text, write
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.profile import Profile
 from ahpatron_cli.records import DOCUMENT_VERSION, Json, RunRecord, plain_params, run_to_json
+from ahpatron_cli.sigma import SUGGESTED_LEARNER
 
 T = TypeVar("T")
 _MOST_LABELS = 10

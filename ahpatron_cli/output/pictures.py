@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
 from ahpatron_cli.errors import suggestion, usage
-from ahpatron_cli.numbers import counted, int_if_integral, orders, percent
+from ahpatron_cli.number_text import counted, int_if_integral, orders, percent
 from ahpatron_cli.output.escape import visible
 from ahpatron_cli.output.formats import rows_text
 from ahpatron_cli.output.sweep_table import friedman_text

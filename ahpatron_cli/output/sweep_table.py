@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ahpatron_cli.numbers import counted, mean_count, orders, p_value, seconds
+from ahpatron_cli.number_text import counted, mean_count, orders, p_value, seconds
 from ahpatron_cli.output.table import (
     BEST,
     CHOSEN,

@@ -27,11 +27,12 @@ from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
-from ahpatron_cli.data.dataset import LAYOUTS, Preparation
+from ahpatron_cli.data.dataset import Preparation
+from ahpatron_cli.data.layout import LAYOUTS
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
-from ahpatron_cli.numbers import int_if_integral
+from ahpatron_cli.number_text import int_if_integral
 from ahpatron_cli.runner import AUTO, LISTING, Setup, check
 
 MOST_VALUES = 10_000

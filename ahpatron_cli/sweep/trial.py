@@ -24,9 +24,8 @@ from ahpatron_cli.data.dataset import mapped as mapped_dataset
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import UserError, learner_fault
 from ahpatron_cli.pool import Died, run_all
-from ahpatron_cli.records import ParamValue, RunRecord, plain_params
+from ahpatron_cli.records import Outcome, ParamValue, RunRecord, TrialData, plain_params
 from ahpatron_cli.runner import RunOptions, Setup, run_repeat
-from ahpatron_cli.sweep.summary import Outcome, TrialData
 
 
 class Trial(Struct, frozen=True, dict=True):

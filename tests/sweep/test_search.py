@@ -5,9 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from ahpatron_cli.data.dataset import Preparation
+from ahpatron_cli.records import Outcome, TrialData
 from ahpatron_cli.runner import Setup
 from ahpatron_cli.sweep.plan import Search, rungs
-from ahpatron_cli.sweep.summary import Criterion, Outcome, TrialData, summarise_trials
+from ahpatron_cli.sweep.summary import Criterion, summarise_trials
 from ahpatron_cli.sweep.trial import Trial
 from support.trials import make_trial
 

@@ -8,8 +8,9 @@ import pytest
 from msgspec import structs
 from scipy.stats import ttest_rel
 
+from ahpatron_cli.records import Outcome
 from ahpatron_cli.sweep.statistics import compare
-from ahpatron_cli.sweep.summary import METRICS, DatasetSummary, Outcome, summarise_trials
+from ahpatron_cli.sweep.summary import METRICS, DatasetSummary, summarise_trials
 from support.trials import make_data, make_run, make_trial, make_trials
 
 

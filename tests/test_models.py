@@ -20,9 +20,9 @@ import pytest
 from ahpatron_cli.core import KERNELS, REGISTRY, Learner, Player, choice, integer, registry
 from ahpatron_cli.core.rows import Rows, rows_of
 from ahpatron_cli.core.state import Stateful, StateReader
-from ahpatron_cli.data.npz import is_archive
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.models import load_model, to_bytes
+from ahpatron_cli.model_file import load_model, to_bytes
+from ahpatron_cli.npz import is_archive
 from support.models import (
     MODEL,
     ROUNDS,

@@ -36,8 +36,7 @@ from msgspec.structs import replace
 from ahpatron_cli.atomic import is_device, sync_folder
 from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
-from ahpatron_cli.records import Json, RunRecord, plain_params, with_params, without_nulls
-from ahpatron_cli.sweep.summary import Outcome
+from ahpatron_cli.records import Json, Outcome, RunRecord, plain_params, with_params, without_nulls
 
 SUFFIX = ".jsonl"
 OPENING = b'{"schema": 1, "kind": "ahpatron sweep results"'

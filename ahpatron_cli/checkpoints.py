@@ -163,7 +163,7 @@ class SavedRun:
 
     def _save(self, path: str, run: Run, dataset: Dataset) -> None:
         """Write a model with the present state of the run."""
-        features = dataset.traits.features
+        features = dataset.info.features
         before = self.model or self._restart
         if before:
             features = max(features, before.header.features)
@@ -181,7 +181,7 @@ class SavedRun:
             rounds=self._checksum.rounds,
             digest=self._checksum.digest,
             data=dataset.name,
-            schema=dataset.traits.schema,
+            schema=dataset.info.schema,
             options=self._options,
         )
         write_atomically(path, to_bytes(model))

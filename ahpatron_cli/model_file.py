@@ -165,7 +165,7 @@ class Model:
 
     def remark(self, dataset: Dataset) -> str | None:
         """A warning if feature indices of the data seem to start at 0, of the model at 1."""
-        if not dataset.traits.zero_based or self.header.features >= self.header.width:
+        if not dataset.info.zero_based or self.header.features >= self.header.width:
             return None
         return (
             "the data have a feature 0, which the model never saw: if its features count "

@@ -205,7 +205,7 @@ def profile_of(
     rows = reader.rows_read
     found = _facts_of_file(source, reader, faults)
     if rows:
-        info = reader.traits
+        info = reader.info
         names: dict[float, str] = {}
         if info.schema:
             names = {value: name for name, value in info.schema.labels.items()}
@@ -236,7 +236,7 @@ def _facts_of_file(
 ) -> dict[str, Any]:
     """Fields on the whole file, after it has been read."""
     rows = reader.rows_read
-    info = reader.traits
+    info = reader.info
     density = None
     if rows and info.features:
         density = reader.values_read / rows / info.features

@@ -99,7 +99,7 @@ def predict(
             for batch in dataset.batches(rows=ROWS):
                 scores = run.score(batch)
                 shares = run.player.calibration.probabilities(scores) if probability else None
-                key = dataset.traits.schema.id if schema else None
+                key = dataset.info.schema.id if schema else None
                 of_file = path if len(data) > 1 else None
                 writer.write_scores(batch, scores, names, shares, key, of_file)
                 rows += len(scores)
@@ -113,7 +113,7 @@ def predict(
         prefix = f"{path}: " if len(data) > 1 else ""
         if remark := loaded.remark(dataset):
             stderr.warn(prefix + remark)
-        for note in (*dataset.traits.remarks, *_notes(rows, tally, ranking, loss)):
+        for note in (*dataset.info.remarks, *_notes(rows, tally, ranking, loss)):
             stderr.note(prefix + note)
         return ended_by
 

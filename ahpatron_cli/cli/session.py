@@ -199,7 +199,7 @@ class Session:
             )
         more = {"unlabelled": summary.unlabelled, "ended_by": self.ended_by}
         counts = summary.rounds, summary.features, summary.labels, summary.sha256
-        schema = dataset.traits.schema
+        schema = dataset.info.schema
         return Report(
             version=__version__,
             data=DataRecord(
@@ -257,7 +257,7 @@ class Session:
         if writer := self.predictions:
 
             def write(run: Run, batch: Batch, scores: Floats) -> None:
-                schema = dataset.traits.schema
+                schema = dataset.info.schema
                 names = label_names(dataset.labels(), schema)
                 try:
                     writer.write_rounds(run, batch, scores, names, schema.id if schema else None)

@@ -144,7 +144,7 @@ class Reader(ABC):
         self.faults = 0
         self.stopped = False
         """Whether reading stopped at a fault that makes the rest of the file meaningless."""
-        self.traits = FileInfo()
+        self.info = FileInfo()
         """Facts about the file so far."""
         self.tally: LabelTally | None = None
         """Counts of the labels of all rows, if these were read before."""

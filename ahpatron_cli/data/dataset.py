@@ -105,7 +105,7 @@ class Dataset:
         self,
         name: str,
         preparation: Preparation,
-        traits: FileInfo,
+        info: FileInfo,
         rows: Batch | Reader,
         known: StreamState | None = None,
         sha256: str | None = None,
@@ -113,7 +113,7 @@ class Dataset:
         may_restart: bool = False,
     ) -> None:
         self.name, self.preparation = name, preparation
-        self.traits = traits
+        self.info = info
         """Facts about the file, as far as it was read."""
         self._rows, self._known, self._sha256 = rows, known, sha256
         self._may_restart = may_restart
@@ -161,8 +161,8 @@ class Dataset:
         """
         labels = self._map()
         self.width = self._known.width if self._known else 0
-        if self.traits.schema:  # the schema fixes the width
-            self.width = max(self.width, self.traits.max_index + 1)
+        if self.info.schema:  # the schema fixes the width
+            self.width = max(self.width, self.info.max_index + 1)
         waits = isinstance(self._rows, Reader) and self._rows.source.waits
         for batch, open_rounds in _aligned(self._taken(order), first_round % BLOCK, waits):
             self._check_width(batch)
@@ -241,7 +241,7 @@ class Dataset:
             return LabelMap(name, "file")
         if (found := self._rows.scan()) is not None:
             return LabelMap(name, "scan", find_labels(name, found))
-        if self.traits.schema and (codes := self._codes_of_a_pipe(self.traits.schema)):
+        if self.info.schema and (codes := self._codes_of_a_pipe(self.info.schema)):
             return LabelMap(name, "schema", codes)
         of_pipe = LabelMap(name, "pipe")
         of_pipe.expect(first[~np.isnan(first)].tolist())
@@ -304,7 +304,7 @@ class Dataset:
         """Weights of examples in the order of the labels, from --cost; None if there are none."""
         if not by_label:
             return None
-        schema = self.traits.schema
+        schema = self.info.schema
         if schema is None:
             self._expect(by_label)
         labels: Labels = self.classes or self.labels()
@@ -329,18 +329,18 @@ class Dataset:
 
     def facts(self) -> DataSummary:
         """Rows, features, labels and hash; for a stream, call this after all batches were read."""
-        known, traits = self._map(), self.traits
-        positive_named = traits.schema is not None and traits.schema.positive is not None
+        known, info = self._map(), self.info
+        positive_named = info.schema is not None and info.schema.positive is not None
         labels = known.finish(self.preparation.limit, positive_named=positive_named)
         encoding = describe(labels)
-        if traits.schema and len(labels) > 2:
+        if info.schema and len(labels) > 2:
             encoding = (
-                f"{len(labels)} classes: {listed(filter(None, traits.schema.label_names(labels)))}"
+                f"{len(labels)} classes: {listed(filter(None, info.schema.label_names(labels)))}"
             )
-        notes = tuple(filter(None, (encoding, *traits.notes)))
+        notes = tuple(filter(None, (encoding, *info.notes)))
         hashed = self._rows.sha256() if isinstance(self._rows, Reader) else self._sha256
         return DataSummary(
-            known.rows, traits.features, labels, hashed, notes, known.sorted, known.unlabelled
+            known.rows, info.features, labels, hashed, notes, known.sorted, known.unlabelled
         )
 
     def save(self, folder: Path) -> None:
@@ -350,7 +350,7 @@ class Dataset:
         of_rows: list[Any] = [rows.indptr, rows.columns, rows.values]
         for number, array in enumerate([self._rows.labels, self._rows.lines, *of_rows]):
             np.save(folder / f"{number}.npy", array)
-        (folder / "others").write_bytes(pickle.dumps((rows.width, self.traits, self._sha256)))
+        (folder / "others").write_bytes(pickle.dumps((rows.width, self.info, self._sha256)))
 
 
 def mapped(name: str, preparation: Preparation, folder: Path) -> Dataset:
@@ -359,9 +359,9 @@ def mapped(name: str, preparation: Preparation, folder: Path) -> Dataset:
     labels, lines, indptr, columns, values = (
         np.asarray(np.load(folder / f"{n}.npy", mmap_mode="r")) for n in range(5)
     )
-    width, traits, sha256 = pickle.loads((folder / "others").read_bytes())
+    width, info, sha256 = pickle.loads((folder / "others").read_bytes())
     whole = Batch(CsrRows(indptr, columns, values, width), labels, lines)
-    return Dataset(name, preparation, traits, whole, sha256=sha256)
+    return Dataset(name, preparation, info, whole, sha256=sha256)
 
 
 def stream(
@@ -380,7 +380,7 @@ def stream(
     """
     reader = _reader(source, preparation, known, on_wait)
     restarts = may_restart and source.rereadable and reader.tally is None
-    return Dataset(source.name, preparation, reader.traits, reader, known, may_restart=restarts)
+    return Dataset(source.name, preparation, reader.info, reader, known, may_restart=restarts)
 
 
 def load(
@@ -398,7 +398,7 @@ def load(
     whole, found = Batch.concatenate(parts), reader.sha256()
     if sha256 not in (None, found):
         raise changed(source.name)
-    return Dataset(source.name, preparation, reader.traits, whole, known, found)
+    return Dataset(source.name, preparation, reader.info, whole, known, found)
 
 
 def _reader(

@@ -117,7 +117,7 @@ def _data_of(
 ) -> TrialData:
     """The description of a data file in its trials."""
     preparation = dataset.preparation
-    schema = dataset.traits.schema
+    schema = dataset.info.schema
     label_names = None
     if schema:
         label_names = tuple(name or OTHER for name in schema.label_names(facts.labels))

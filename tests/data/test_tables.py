@@ -45,7 +45,7 @@ class Table(TableReader):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.chunk = Batch.concatenate(list(self))
-        self.notes = self.traits.remarks
+        self.notes = self.info.remarks
 
     @property
     def made(self) -> Schema:

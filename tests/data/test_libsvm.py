@@ -77,11 +77,11 @@ def test_every_faulty_line_is_listed() -> None:
 def test_what_is_noted() -> None:
     reader = SvmReader(source(b"1 qid:3 0:0 4:2\n# c\n-1"))
     assert [line for chunk in reader for line in chunk.lines.tolist()] == [1, 3]
-    assert reader.traits == FileInfo(4, zero_based=True, saw_qid=True, no_final_newline=True)
+    assert reader.info == FileInfo(4, zero_based=True, saw_qid=True, no_final_newline=True)
     assert (reader.rows_read, reader.values_read, reader.faults) == (2, 1, 0)
     reader = SvmReader(source(b"1 1:3\n"))
     list(reader)
-    assert reader.traits == FileInfo(1)
+    assert reader.info == FileInfo(1)
 
 
 def test_limits_of_rows_and_features() -> None:

@@ -18,6 +18,7 @@ from msgspec import structs
 from ahpatron_cli import __version__
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.stderr import Stderr, now
+from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.data.batch import Batch
@@ -178,7 +179,7 @@ class Session:
         if options.curve:
             self._add_curves(path, results)
         own = [spec.learner for spec in specs if spec.kind.own_kernel]
-        scale, kernels = self.preparation.scale, {spec.kernel for spec in specs}
+        scale, kernels = self.preparation.scale, {spec.kernel for spec in specs if spec.kernel}
         unneeded = [f"--scale {scale} is applied, but {name} does not need it" for name in own]
         for note in [*summary.notes, *(unneeded if scale != "none" else ())]:
             stderr.note(note)
@@ -186,7 +187,11 @@ class Session:
         if summary.sorted_labels and not options.shuffle:
             warnings.append("the rows are sorted by label; --shuffle permutes them")
         warnings += near_tie_warning(result.record for result in results)
-        if dataset.scaler and not dataset.dense and kernels & {"linear", "polynomial"}:
+        if (
+            dataset.scaler
+            and not dataset.dense
+            and any(KERNELS[name].distance is None for name in kernels)
+        ):
             warnings.append(f"--scale {scale} divides sparse data and does not shift them")
         for warning in dict.fromkeys(warnings):
             stderr.warn(warning)

@@ -127,11 +127,12 @@ class Expansion(Hypothesis):
         self._mirrored = self.size
 
     def state_dict(self) -> State:
-        if self._gram is not None:  # S may have shrunk
-            self._gram = np.ascontiguousarray(self._mirror())
         if np.isnan(self.square).any():
             self.square = math.nan
-        return super().state_dict()
+        state = super().state_dict()
+        if self._gram is not None:
+            state["gram"] = np.ascontiguousarray(self._mirror())  # without the spare capacity
+        return state
 
     def open(self, block: Points) -> None:
         self.block = block

@@ -141,8 +141,9 @@ class DensePoints(Points):
         return self._with(rows)
 
     def state_dict(self) -> State:
-        self._rows = self._rows[: self.size]  # drop spare capacity
-        return super().state_dict()
+        state = super().state_dict()
+        state["rows"] = self._rows[: self.size]  # without the spare capacity
+        return state
 
     def check(self, state: StateReader) -> None:
         self.size = len(self._rows)

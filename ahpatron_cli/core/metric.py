@@ -137,6 +137,7 @@ class Metric(Stateful):
 
     def _unweighted_dense(self, points: Points) -> tuple[Any, Any, Any]:
         """The same for dense points."""
+        assert isinstance(points, DensePoints)
         if points.width > len(self.columns):
             self._insert(np.arange(points.width))
         unset = np.flatnonzero(self.weights == 0.0)
@@ -149,6 +150,7 @@ class Metric(Stateful):
         if isinstance(points, SparsePoints):
             self._add_sparse(points.csr.without_zeros())
         else:
+            assert isinstance(points, DensePoints)
             self._add_dense(points.coordinates)
 
     def _add_sparse(self, rows: CsrRows) -> None:
@@ -234,6 +236,7 @@ class Metric(Stateful):
                 origin = _taken(self.origin, places, known)
         else:
             points = points.widened(len(self.columns))
+            assert isinstance(points, DensePoints)
             x = points.coordinates
             weights = self.weights
             origin = self.origin

@@ -89,7 +89,6 @@ class Loop:
         else:
             scores = self._rounds(labels)
             total = sum(scores)
-        self.learner.observe(block)
         self.f.close()
         if not math.isfinite(total):
             _check_finite(np.array(scores))
@@ -193,11 +192,11 @@ class Loop:
         """Replace f by its successor and open the rest of the current block on it."""
         before = self.f
         after = before.successor
-        self.f = after
-        before.successor = None
-        if before is not after:  # else the update has closed the block itself
+        if not before.is_interrupted:  # else the update has closed the block itself
             before.close()
-        after.open(before.block)
+        before.successor = None
+        self.f = after
+        after.open(before.block, before.t + 1)
         return after
 
     def state_dict(self) -> State:

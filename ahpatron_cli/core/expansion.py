@@ -37,16 +37,28 @@ class Hypothesis(Stateful, ABC):
     """Interface of a hypothesis f: open a block of examples, read f(x) per round, close it."""
 
     size: int | None = 0  # |S|; None if f is not made of examples
-    successor: Hypothesis | None = None  # set by an update: f from the next round on
+    successor: Hypothesis | None = None  # set by an update: opens the rest of the block
     noise = -1.0  # |values| up to this may be pure rounding: use `careful` instead
     scale = 1.0
     t = 0  # the current round of the block, set by the engine before each update
     values: Any  # f(x) of each round of the open block, as f is now, in units of `scale`
     block: Points  # the examples of the open block
 
-    def open(self, block: Points) -> None:
-        """Start a block: compute what is needed to read f at its examples."""
+    def open(self, block: Points, start: int = 0) -> None:
+        """Start a block: compute what is needed to read f at its examples.
+
+        `start` is the first round to come, if another f has been used in the earlier ones.
+        """
         self.block = block
+
+    def reopen(self) -> None:
+        """Have the engine open the rest of the block again, which the update has closed."""
+        self.successor = self
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the update has closed the block, so that the rest of it will be opened again."""
+        return self.successor is self
 
     def careful(self, t: int) -> float:
         """f(x) of round t in units of `scale`; exactly 0 if its terms cancel up to rounding."""
@@ -134,7 +146,7 @@ class Expansion(Hypothesis):
             state["gram"] = np.ascontiguousarray(self._mirror())  # without the spare capacity
         return state
 
-    def open(self, block: Points) -> None:
+    def open(self, block: Points, start: int = 0) -> None:
         self.block = block
         self.n = n = self.size
         self.m = m = block.size

@@ -58,7 +58,7 @@ class LinearModel(Hypothesis):
     def size(self) -> int | None:  # type: ignore[override]  # computed
         return self.features.size
 
-    def open(self, block: Points) -> None:
+    def open(self, block: Points, start: int = 0) -> None:
         self.block = block
         self.values = self
         z = np.ascontiguousarray(self.features(block))

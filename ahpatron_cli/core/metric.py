@@ -397,7 +397,7 @@ class MetricExpansion(SecondOrder):
 
     kept: ClassVar[Any] = {**SecondOrder.kept, "metric": Metric, "smooth": int}
     kernel: Matern
-    _counted = 0  # rounds of the open block that the metric has counted
+    _counted: int  # rounds of the open block that the metric has counted
 
     def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:
         super().__init__(Matern(), budget, classes)
@@ -414,21 +414,19 @@ class MetricExpansion(SecondOrder):
 
     def check(self, state: StateReader) -> None:
         super().check(state)
-        self._counted = 0  # no block is open
         self.kernel = Matern(self.smooth > 0)
         self.examples = self.points
         if self.examples is not None:
             self.points = self.metric.weighted(self.examples)
 
-    def open(self, block: Points) -> None:
-        coming = block.slice(self._counted, block.size)
-        self.metric.expect(coming)
-        super().open(self.metric.weighted(block))
+    def open(self, block: Points, start: int = 0) -> None:
+        self._counted = start
+        self.metric.expect(block.slice(start, block.size))
+        super().open(self.metric.weighted(block), start)
         self.block = block
 
     def close(self) -> None:
         self.count(self.m)
-        self._counted = 0
         self._close()
 
     def _close(self) -> None:
@@ -458,7 +456,7 @@ class MetricExpansion(SecondOrder):
         """Change the metric after the current round: close the block and convert f."""
         self.count(self.t + 1)
         self._close()
-        self.successor = self
+        self.reopen()
         if not self.size:
             return
         assert self.points is not None

@@ -70,8 +70,8 @@ class SpanExpansion(Expansion):
         super().check(state)
         self.spans = self._has_room() and self.Q.size == self.size  # once given up, Q is empty
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         if self.spans:
             self.Q.open(len(self.a), block.size)
 

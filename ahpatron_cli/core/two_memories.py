@@ -163,8 +163,8 @@ class TwoMemories(MetricExpansion):
 
     # A block ------------------------------------------------------------------------------------
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         if self.size == self._budget:
             self.room = self.n
 
@@ -284,7 +284,7 @@ class TwoMemories(MetricExpansion):
         """
         self.count(self.t + 1)
         self._close()
-        self.successor = self
+        self.reopen()
         self.Q.settle()
         for head in self.heads:
             head.C.settle()
@@ -325,7 +325,7 @@ class TwoMemories(MetricExpansion):
 
     def forget(self, q: float) -> None:
         """The tracker forgets: `C_2 ← q·C_2 + (1-q)·Q`."""
-        if self.successor is None:
+        if not self.is_interrupted:
             self.tracker.forget(q)
         else:  # the block has been closed by `reset_steady`
             self.tracker.C.A *= q

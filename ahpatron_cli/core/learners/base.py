@@ -16,8 +16,6 @@ from ahpatron_cli.core.state import State, Stateful, StateReader
 if TYPE_CHECKING:
     import numpy as np
 
-    from ahpatron_cli.core.points import Points
-
 REST = "rest"
 SHARED = "shared"
 SET_BY_ENGINE = ("round", "weight", "rng")
@@ -107,9 +105,6 @@ class Learner(Declared, Stateful):
         round does not count as an update.
         """
         raise NotImplementedError
-
-    def observe(self, block: Points) -> None:
-        """Called once after each block with its examples; does nothing by default."""
 
     @property
     def most_kept(self) -> int | None:

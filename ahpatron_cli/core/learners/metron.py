@@ -117,7 +117,6 @@ class Metron(SecondOrderLearner):
         elif margin < HINGE or f.classes:
             updated = super().update(f, y, margin)
             if f.successor is not None:  # the learner was reset
-                f.successor._counted = f.t + 1
                 self.next_call = self.birth + 1
                 return False
         else:

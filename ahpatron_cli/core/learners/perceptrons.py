@@ -183,8 +183,8 @@ class SupportExpansion(Expansion):
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel, gram=True)
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         self._before = self.gram().copy()  # K of the first n columns
         self._old_values = self._before @ self.a[: self.n]  # f at them
         diagonals = (self._before.diagonal(), self.diagonal)
@@ -309,8 +309,8 @@ class ReplaceableExpansion(Expansion):
     largest = 0.0  # the largest a² so far
     kept: ClassVar[Any] = {**Expansion.kept, "largest": float}
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         # 1 - κ(s,x)²: the part of κ(s,·) that x cannot replace; never 0, which times inf is NaN
         self._parts = np.maximum(1.0 - np.square(self.K), TINY)
         self._squares = np.where(self.alive, self.a * self.a, np.inf)

@@ -49,8 +49,8 @@ class HintedExpansion(SpanExpansion):
         if len(self.labels) > self._memory:
             raise state.refusal("labels", "are those of more rounds than are remembered")
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         recent = block.slice(0, 0) if self.recent is None else self.recent.widened(block.width)
         assert self.points is not None
         self.recent = recent

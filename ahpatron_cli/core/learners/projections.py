@@ -151,8 +151,8 @@ class LeastSquares(SpanExpansion):
         super().__init__(kernel, gram=gram)
         self.P = Symmetric()
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         self.P.open(len(self.a), block.size)
 
     def close(self) -> None:

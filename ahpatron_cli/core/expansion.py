@@ -118,7 +118,7 @@ class Expansion(Hypothesis):
         |S| when the block opened, and the number of rounds in it.
     """
 
-    kept: ClassVar[Any] = {
+    state_fields: ClassVar[Any] = {
         "points": Points,
         "a": "s...",
         "square": "any",
@@ -364,7 +364,7 @@ class Expansion(Hypothesis):
         if exact > 0:
             drift = abs(self.norm - exact) / exact
             self.norm_drift = max(self.norm_drift, drift)
-        support = self.support.take(new.kept)
+        support = self.support.take(new.stays)
         self._matrix.replace(new.gram, columns=support, before=self.size)
         self.size = len(support)
         self.alive[:] = False

@@ -74,7 +74,7 @@ class Metric(Stateful):
         "weights",
         "relevance",
     )
-    kept: ClassVar[Any] = {"columns": "#w", **dict.fromkeys(arrays, "w"), "fresh": float}
+    state_fields: ClassVar[Any] = {"columns": "#w", **dict.fromkeys(arrays, "w"), "fresh": float}
     first: Floats
     scale: Floats
     count: Floats
@@ -395,7 +395,7 @@ def _transposed(rows: CsrRows) -> tuple[CsrRows, Any]:
 class MetricExpansion(SecondOrder):
     """Hypothesis of metron: blocks hold raw examples, `points` are S in the current metric."""
 
-    kept: ClassVar[Any] = {**SecondOrder.kept, "metric": Metric, "smooth": int}
+    state_fields: ClassVar[Any] = {**SecondOrder.state_fields, "metric": Metric, "smooth": int}
     kernel: Matern
     _counted: int  # rounds of the open block that the metric has counted
 

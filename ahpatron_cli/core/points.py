@@ -105,7 +105,7 @@ class Points(Stateful, ABC):
 class DensePoints(Points):
     """Dense points, stored as rows `[x, -‖x‖²/2, 1]`: one product gives Gaussian exponents."""
 
-    kept: ClassVar[Any] = {"_rows": "rc"}
+    state_fields: ClassVar[Any] = {"_rows": "rc"}
     _size_before: int | None = None  # `size` before the last `extend`
     _largest_before = 0.0  # `largest` before the last `extend`
 
@@ -226,7 +226,7 @@ class DensePoints(Points):
 class SparsePoints(Points):
     """Sparse points. Products only visit the columns in which the smaller set has values."""
 
-    kept: ClassVar[Any] = {"indptr": "#n", "columns": "%e", "values": "e", "width": int}
+    state_fields: ClassVar[Any] = {"indptr": "#n", "columns": "%e", "values": "e", "width": int}
 
     def __init__(self, rows: CsrRows, half_norms: Floats | None = None) -> None:
         if half_norms is None:
@@ -273,7 +273,7 @@ class SparsePoints(Points):
 
     def check(self, state: StateReader) -> None:
         given = vars(self)
-        arrays = {name: given.pop(name) for name in self.kept}
+        arrays = {name: given.pop(name) for name in self.state_fields}
         rows = CsrRows(**arrays)
         if not rows.is_legal():
             raise state.refusal("columns", "are not valid column numbers")

@@ -85,7 +85,7 @@ class Head(Stateful):
         Values of g up to this may be pure rounding.
     """
 
-    kept: ClassVar[Any] = {"a": "n...", "C": Symmetric, "_unchecked": int}
+    state_fields: ClassVar[Any] = {"a": "n...", "C": Symmetric, "_unchecked": int}
     g: Floats
     rounding: float
     f: SecondOrder
@@ -277,8 +277,8 @@ class SecondOrder(SpanExpansion):
     prior: Products
     """Products of Q in the open block, for heads that forget."""
 
-    kept: ClassVar[Any] = {
-        **{name: form for name, form in SpanExpansion.kept.items() if name != "a"},
+    state_fields: ClassVar[Any] = {
+        **{name: form for name, form in SpanExpansion.state_fields.items() if name != "a"},
         "head": Head,
     }
 

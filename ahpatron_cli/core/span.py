@@ -39,8 +39,8 @@ class SpanExpansion(Expansion):
     remained after Q was recomputed. `spans` says whether Q is kept.
     """
 
-    kept: ClassVar[Any] = {
-        **Expansion.kept,
+    state_fields: ClassVar[Any] = {
+        **Expansion.state_fields,
         "Q": Symmetric,
         "drift": float,
         "_joined": int,
@@ -163,7 +163,7 @@ class PrunedExpansion(SpanExpansion):
     """
 
     probe_every = 256
-    kept: ClassVar[Any] = {**SpanExpansion.kept, "_in_span": "fixed"}
+    state_fields: ClassVar[Any] = {**SpanExpansion.state_fields, "_in_span": "fixed"}
 
     def __init__(self, kernel: Kernel, in_span: float) -> None:
         super().__init__(kernel)

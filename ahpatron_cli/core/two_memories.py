@@ -89,7 +89,7 @@ class Experience:
 class Steady(Experience, Head):
     """The head that never forgets; an alarm of the learner resets it."""
 
-    kept: ClassVar[Any] = {**Head.kept, **Experience.experienced}
+    state_fields: ClassVar[Any] = {**Head.state_fields, **Experience.experienced}
 
     def reset(self, prior: Symmetric) -> None:
         """Start again: a = 0 and C = Q; only the discounted mistakes stay. Between two blocks."""
@@ -102,7 +102,7 @@ class Steady(Experience, Head):
 class Tracker(Experience, ForgettingHead):
     """The head that forgets all the time, and so follows a concept that moves."""
 
-    kept: ClassVar[Any] = {**Head.kept, **Experience.experienced}
+    state_fields: ClassVar[Any] = {**Head.state_fields, **Experience.experienced}
 
 
 class MixedValues:
@@ -124,8 +124,8 @@ class TwoMemories(MetricExpansion):
     Q = K^{-1} is always kept: the tracker forgets towards it.
     """
 
-    kept: ClassVar[Any] = {
-        **MetricExpansion.kept,
+    state_fields: ClassVar[Any] = {
+        **MetricExpansion.state_fields,
         "head": Steady,
         "tracker": Tracker,
         "_budget": "fixed",

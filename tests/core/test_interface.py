@@ -116,7 +116,7 @@ class Calling(Perceptron):
     calls: ClassVar[list[int]]
     update_below = -math.inf
     next_call = 0
-    kept = ("next_call",)
+    state_fields = ("next_call",)
 
     def update(self, f: Expansion, y: float, margin: float) -> bool:
         self.calls.append(self.round)
@@ -125,6 +125,24 @@ class Calling(Perceptron):
         if not f.size:
             f.add(y)
         return False
+
+
+@dataclasses.dataclass
+class Former(Perceptron):
+    """Names its counter in `kept`, as was usual up to version 1.0."""
+
+    kept = (*Perceptron.kept, "counted")
+    counted = 0
+
+    def update(self, f: Expansion, y: float, margin: float) -> None:
+        self.counted += 1
+        f.add(y)
+
+
+def test_attributes_that_a_learner_names_in_kept_are_saved() -> None:
+    player = play(Former(), STREAM.X, STREAM.y)
+    again = Player(Former(), horizon=300).load_state_dict(player.state_dict())
+    assert again.learner.counted == player.learner.counted > 0
 
 
 @pytest.mark.parametrize("block", [1, 7, 64, 256])

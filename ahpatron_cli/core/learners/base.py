@@ -28,8 +28,8 @@ class Learner(Declared, Stateful):
     """Base class of online learners: dataclasses that define `name`, `title` and `update`.
 
     Parameters are declared with `integer`, `real` and `choice`. Counters of a run are attributes of
-    the class without annotation, set to their initial values; those named in `kept` are saved with
-    a model. The engine works on a copy, so one object can run on any number of streams.
+    the class without annotation, set to their initial values; those named in `state_fields` are
+    saved with a model. The engine works on a copy, so one object can run on any number of streams.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class Learner(Declared, Stateful):
 
     def load_state_dict(self, state: StateReader) -> None:
         self._load_calls(state)
-        for name in self.kept:
+        for name in self.state_fields:
             if name in CALLS:
                 continue
             key = name.lstrip("_")

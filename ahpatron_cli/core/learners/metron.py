@@ -84,7 +84,7 @@ class Metron(SecondOrderLearner):
     next_call = 1
     metric_changes = 0
     effective_features = 0.0
-    kept = (*SecondOrderLearner.kept, "metric_changes", "effective_features")
+    state_fields = (*SecondOrderLearner.state_fields, "metric_changes", "effective_features")
     reports = ("restarts", "metric_changes", "effective_features")
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> MetricExpansion:

@@ -145,7 +145,7 @@ class ProjectronPlusPlus(Projectron):
 class LeastSquares(SpanExpansion):
     """Expansion with `P = (DᵀD)^{-1}`, where the rows of D are the projections d of all rounds."""
 
-    kept: ClassVar[Any] = {**SpanExpansion.kept, "P": Symmetric}
+    state_fields: ClassVar[Any] = {**SpanExpansion.state_fields, "P": Symmetric}
 
     def __init__(self, kernel: Kernel, *, gram: bool) -> None:
         super().__init__(kernel, gram=gram)

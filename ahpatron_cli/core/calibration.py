@@ -45,7 +45,7 @@ class Calibration(Stateful):
     Platt (1999): Probabilistic outputs for support vector machines.
     """
 
-    kept: ClassVar[Any] = {
+    state_fields: ClassVar[Any] = {
         "weights": "p",
         "loss": float,
         "_precision": "pp",

@@ -85,7 +85,7 @@ class Head(Stateful):
         Values of g up to this may be pure rounding.
     """
 
-    kept: ClassVar[Any] = {"a": "n...", "C": Symmetric, "_unchecked": int}
+    state_fields: ClassVar[Any] = {"a": "n...", "C": Symmetric, "_unchecked": int}
     g: Floats
     rounding: float
     f: SecondOrder
@@ -263,6 +263,11 @@ class Head(Stateful):
             self.C.A = np.asfortranarray(repaired)
 
 
+def _refused(method: str) -> TypeError:
+    """The error for a method that changes coefficients without their covariance."""
+    return TypeError(f"`{method}` would not change the covariance of f: use `enter` and `learn`")
+
+
 class SecondOrder(SpanExpansion):
     """f in the span of S with one head: coefficients a, their covariance C; Q = K^{-1}.
 
@@ -272,8 +277,8 @@ class SecondOrder(SpanExpansion):
     prior: Products
     """Products of Q in the open block, for heads that forget."""
 
-    kept: ClassVar[Any] = {
-        **{name: form for name, form in SpanExpansion.kept.items() if name != "a"},
+    state_fields: ClassVar[Any] = {
+        **{name: form for name, form in SpanExpansion.state_fields.items() if name != "a"},
         "head": Head,
     }
 
@@ -304,10 +309,10 @@ class SecondOrder(SpanExpansion):
     def g(self, g: Floats) -> None:
         self.head.g = g
 
-    def open(self, block: Points) -> None:
+    def open(self, block: Points, start: int = 0) -> None:
         for head in self.heads:
             head.open(self)
-        super().open(block)
+        super().open(block, start)
         self.room = self.columns if self.spans else self.n
         """Number of columns that may be in S when the block ends."""
 
@@ -332,6 +337,23 @@ class SecondOrder(SpanExpansion):
         self.forget_norm()  # updates do not track it
         for head in self.heads:
             head.maintain()
+
+    # Changes of an expansion that would leave the covariance as it is: refused
+
+    def add(self, c: Any, radius: float | None = None) -> None:
+        raise _refused("add")
+
+    def drop(self, column: int) -> None:
+        raise _refused("drop")
+
+    def shrink(self, factor: float) -> None:
+        raise _refused("shrink")
+
+    def cap(self, limit: float) -> None:
+        raise _refused("cap")
+
+    def project(self, radius: float) -> None:
+        raise _refused("project")
 
     def enter(self, tolerance: float) -> None:
         """Add x to S with coefficient 0 if its squared distance to the span exceeds `tolerance`."""

@@ -36,7 +36,7 @@ class Aggressive(Learner):
 
     nonpositive_margins = 0  # M'_t
     margin_steps = 0.0  # Σ λ_t over N_T, used in Δ_T of Corollary 2
-    kept: ClassVar[tuple[str, ...]] = ("nonpositive_margins", "margin_steps")
+    state_fields: ClassVar[tuple[str, ...]] = ("nonpositive_margins", "margin_steps")
     reports: ClassVar[tuple[str, ...]] = ("margin_steps",)
 
     def __post_init__(self) -> None:
@@ -152,7 +152,7 @@ class Ahpatron(Aggressive):
     halvings = 0  # J
     unscaled = 0
     gaps = 0.0  # Σ ‖f_t - f̄_t‖
-    kept = (*Aggressive.kept, "halvings", "unscaled", "gaps")
+    state_fields = (*Aggressive.state_fields, "halvings", "unscaled", "gaps")
     reports = (*Aggressive.reports, "halvings")
 
     def __post_init__(self) -> None:

@@ -16,8 +16,6 @@ from ahpatron_cli.core.state import State, Stateful, StateReader
 if TYPE_CHECKING:
     import numpy as np
 
-    from ahpatron_cli.core.points import Points
-
 REST = "rest"
 SHARED = "shared"
 SET_BY_ENGINE = ("round", "weight", "rng")
@@ -30,8 +28,8 @@ class Learner(Declared, Stateful):
     """Base class of online learners: dataclasses that define `name`, `title` and `update`.
 
     Parameters are declared with `integer`, `real` and `choice`. Counters of a run are attributes of
-    the class without annotation, set to their initial values; those named in `kept` are saved with
-    a model. The engine works on a copy, so one object can run on any number of streams.
+    the class without annotation, set to their initial values; those named in `state_fields` are
+    saved with a model. The engine works on a copy, so one object can run on any number of streams.
 
     Attributes
     ----------
@@ -108,9 +106,6 @@ class Learner(Declared, Stateful):
         """
         raise NotImplementedError
 
-    def observe(self, block: Points) -> None:
-        """Called once after each block with its examples; does nothing by default."""
-
     @property
     def most_kept(self) -> int | None:
         """Upper limit of |S|; None if there is no limit."""
@@ -139,7 +134,7 @@ class Learner(Declared, Stateful):
 
     def load_state_dict(self, state: StateReader) -> None:
         self._load_calls(state)
-        for name in self.kept:
+        for name in self.state_fields:
             if name in CALLS:
                 continue
             key = name.lstrip("_")

@@ -184,7 +184,7 @@ class SkeGD(GradientLearner):
     update_below = HINGE
 
     since_switch = 0  # rounds since |S| = B
-    kept = ("since_switch",)
+    state_fields = ("since_switch",)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -32,7 +32,7 @@ from ahpatron_cli.core.span import PrunedExpansion
 class CappedExpansion(Expansion):
     """Expansion that tracks bounds `low <= |a_i| <= high`, so that `cap` seldom reads all a_i."""
 
-    kept: ClassVar[Any] = {**Expansion.kept, "low": "any", "high": float}
+    state_fields: ClassVar[Any] = {**Expansion.state_fields, "low": "any", "high": float}
     low = math.inf
     high = 0.0
 

@@ -74,7 +74,7 @@ class Alma(Learner):
     gain: float = real("C", "coefficient of the first example", math.sqrt(2), over=0, formula="√2")
 
     updates = 0  # k - 1
-    kept = ("updates",)
+    state_fields = ("updates",)
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
         self.update_below = self.required_margin()
@@ -147,7 +147,7 @@ class Forgetron(Learner):
 
     mistakes = 0  # M
     cost = 0.0  # Q
-    kept = ("mistakes", "cost")
+    state_fields = ("mistakes", "cost")
 
     def update(self, f: Expansion, y: float, margin: float) -> None:
         self.mistakes += 1
@@ -183,8 +183,8 @@ class SupportExpansion(Expansion):
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel, gram=True)
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         self._before = self.gram().copy()  # K of the first n columns
         self._old_values = self._before @ self.a[: self.n]  # f at them
         diagonals = (self._before.diagonal(), self.diagonal)
@@ -307,10 +307,10 @@ class ReplaceableExpansion(Expansion):
     """Expansion that finds the example of S whose replacement by x changes f least."""
 
     largest = 0.0  # the largest a² so far
-    kept: ClassVar[Any] = {**Expansion.kept, "largest": float}
+    state_fields: ClassVar[Any] = {**Expansion.state_fields, "largest": float}
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         # 1 - κ(s,x)²: the part of κ(s,·) that x cannot replace; never 0, which times inf is NaN
         self._parts = np.maximum(1.0 - np.square(self.K), TINY)
         self._squares = np.where(self.alive, self.a * self.a, np.inf)

@@ -27,8 +27,8 @@ class HintedExpansion(SpanExpansion):
     M is `memory`, λ is `hint_weight`; Q is kept while |S| < `most`.
     """
 
-    kept: ClassVar[Any] = {
-        **SpanExpansion.kept,
+    state_fields: ClassVar[Any] = {
+        **SpanExpansion.state_fields,
         "hint_weight": float,
         "recent": Points,
         "labels": "r",
@@ -49,8 +49,8 @@ class HintedExpansion(SpanExpansion):
         if len(self.labels) > self._memory:
             raise state.refusal("labels", "are those of more rounds than are remembered")
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         recent = block.slice(0, 0) if self.recent is None else self.recent.widened(block.width)
         assert self.points is not None
         self.recent = recent
@@ -158,7 +158,7 @@ class POMDR(Learner):
     surprise = 0.0  # A
     halvings = 0
     unscaled = 0
-    kept = ("surprise", "halvings", "unscaled")
+    state_fields = ("surprise", "halvings", "unscaled")
     reports = ("halvings",)
 
     def resolved(self, horizon: int | None) -> Self:
@@ -209,7 +209,7 @@ class POMDR(Learner):
     def _halve(self, f: HintedExpansion) -> None:
         """Merge the younger half of S into the older one, and set A = 0."""
         half = self.budget // 2
-        new = merge_into_nearest(f.gram(), f.coefficients, kept=half, norm=self.radius)
+        new = merge_into_nearest(f.gram(), f.coefficients, count=half, norm=self.radius)
         f.replace(new)
         if not new.rescaled:
             self.unscaled += 1

@@ -145,14 +145,14 @@ class ProjectronPlusPlus(Projectron):
 class LeastSquares(SpanExpansion):
     """Expansion with `P = (DᵀD)^{-1}`, where the rows of D are the projections d of all rounds."""
 
-    kept: ClassVar[Any] = {**SpanExpansion.kept, "P": Symmetric}
+    state_fields: ClassVar[Any] = {**SpanExpansion.state_fields, "P": Symmetric}
 
     def __init__(self, kernel: Kernel, *, gram: bool) -> None:
         super().__init__(kernel, gram=gram)
         self.P = Symmetric()
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         self.P.open(len(self.a), block.size)
 
     def close(self) -> None:

@@ -138,10 +138,17 @@ class Ahpatron(Aggressive):
     budget: int = budget_parameter(even=True, at_least=2)
     epsilon: float = as_in(AVP, "epsilon", 0.5)
     radius: float = as_in(
-        AVP, "radius", infinite=False, formula="√B/2", derive=lambda me: me.budget**0.5 / 2
+        AVP,
+        "radius",
+        infinite=False,
+        formula="√B/2",
+        derive=lambda own: own.budget**0.5 / 2,
     )
     step: float = as_in(
-        AVP, "step", formula="U/√(4B)", derive=lambda me: me.radius / (4 * me.budget) ** 0.5
+        AVP,
+        "step",
+        formula="U/√(4B)",
+        derive=lambda own: own.radius / (4 * own.budget) ** 0.5,
     )
     schedule: str = as_in(AVP, "schedule", "constant")
     ridge: float = real("η", "ridge of the projection at a halving", default=0.0005, over=0)
@@ -232,7 +239,12 @@ class AhpatronPlus(Ahpatron):
     grid: ClassVar[tuple[str, ...]] = ()  # one default for all data
 
     epsilon: float = as_in(Ahpatron, "epsilon", 0.75)
-    radius: float = as_in(Ahpatron, "radius", formula="√B", derive=lambda me: math.sqrt(me.budget))
+    radius: float = as_in(
+        Ahpatron,
+        "radius",
+        formula="√B",
+        derive=lambda own: math.sqrt(own.budget),
+    )
     step: float = as_in(Ahpatron, "step", 0.25, formula=None, derive=None)
     schedule: str = as_in(Ahpatron, "schedule", "adaptive")
     selection: str = as_in(Ahpatron, "selection", "nearest")

@@ -103,20 +103,22 @@ class Bogd(GradientLearner):
         return CappedExpansion(kernel)
 
     def update(self, f: CappedExpansion, y: float, margin: float) -> bool:
-        f.shrink(1 - self.step * self.shrinkage)  # 1 - ηλ
+        step = self.step
+        f.shrink(1 - step * self.shrinkage)  # 1 - ηλ
         if margin >= HINGE and f.size:
             return False
         if f.size == self.budget:
             divisor = self.make_room(f)
             f.shrink(1 / divisor)
-        f.cap(self.step * self.cap)
-        f.add(self.step * min(1.0, self.cap) * y)
+        f.cap(step * self.cap)
+        f.add(step * min(1.0, self.cap) * y)
         return True
 
     def make_room(self, f: CappedExpansion) -> float:
         """Drop an example; return the factor by which the others are divided."""
         index = self.rng.integers(f.size)
-        f.drop(f.support.item(index))
+        column = f.support.item(index)
+        f.drop(column)
         return (self.budget - 1) / self.budget
 
 
@@ -148,16 +150,19 @@ class BogdPlusPlus(Bogd):
 
     def make_room(self, f: CappedExpansion) -> float:
         if f.low == f.high:  # all |a_i| are equal, and so are the probabilities
-            index = int(self.rng.random() * f.size)
-            f.drop(f.support.item(index))
+            drawn = self.rng.random() * f.size
+            column = f.support.item(int(drawn))
+            f.drop(column)
             return (self.budget - 1) / self.budget
         stays = np.abs(f.a)
-        stays *= (self.budget - 1) / stays.sum()  # 1 - p; not dasum: its bits depend on alignment
-        odds = np.maximum(f.alive - stays, 0.0).cumsum()  # p_1 + … + p_i
-        drawn = self.rng.random() * odds.item(-1)
-        i = int(odds.searchsorted(drawn, side="right"))
-        f.drop(i)
-        return float(stays[i])
+        total = stays.sum()  # not dasum: its bits depend on alignment
+        stays *= (self.budget - 1) / total  # 1 - p
+        odds = np.maximum(f.alive - stays, 0.0)  # p
+        sums = odds.cumsum()  # p_1 + … + p_i
+        drawn = self.rng.random() * sums.item(-1)
+        column = int(sums.searchsorted(drawn, side="right"))
+        f.drop(column)
+        return float(stays[column])
 
 
 @dataclass
@@ -244,8 +249,10 @@ class Silk(Learner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._stays = 1 / (1 + self.step * self.shrinkage)  # 1 - τ
-        self._violated_below = under(self.threshold / self._stays)
+        divisor = 1 + self.step * self.shrinkage
+        self._stays = 1 / divisor  # 1 - τ
+        required = self.threshold / self._stays
+        self._violated_below = under(required)
 
     def update(self, f: Expansion, y: float, margin: float) -> bool:
         f.shrink(self._stays)

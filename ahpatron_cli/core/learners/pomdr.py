@@ -21,6 +21,18 @@ from ahpatron_cli.core.span import SpanExpansion
 from ahpatron_cli.core.state import StateReader
 
 
+class _HintedValues:
+    """F(x) of each round of the open block, as f is now, in units of `scale`."""
+
+    def __init__(self, f: HintedExpansion) -> None:
+        self._f = f
+
+    def __getitem__(self, t: int) -> float:
+        f = self._f
+        weight = f.hint_weight / f.scale
+        return f.g.item(t) + weight * f.hint(t)
+
+
 class HintedExpansion(SpanExpansion):
     """Hypothesis `F = f + λ·h`; the hint h is the mean of `y_τ κ(x_τ,·)` over the last M rounds.
 
@@ -51,26 +63,26 @@ class HintedExpansion(SpanExpansion):
 
     def open(self, block: Points) -> None:
         super().open(block)
-        recent = block.slice(0, 0) if self.recent is None else self.recent.widened(block.width)
+        if self.recent is None:
+            self.recent = block.slice(0, 0)
+        else:
+            self.recent = self.recent.widened(block.width)
         assert self.points is not None
-        self.recent = recent
-        self._before = recent.size
+        self._before = self.recent.size
         # kernel values of all columns with the recent rounds, then with those of the block
-        earlier = self.kernel.between(recent, self.points)
+        earlier = self.kernel.between(self.recent, self.points)
         self._H = np.concatenate((earlier, self.K))
         self._flat_H = self._H.reshape(-1)
-        self._signs = np.concatenate((self.labels, np.zeros(self.m)))
+        not_yet_seen = np.zeros(self.m)
+        self._signs = np.concatenate((self.labels, not_yet_seen))
 
     def evaluate(self) -> None:
         super().evaluate()
-        self.values = self
-
-    def __getitem__(self, t: int) -> float:
-        """F(x) of round t in units of `scale`."""
-        return self.g.item(t) + self.hint_weight / self.scale * self.hint(t)
+        self.values = _HintedValues(self)
 
     def careful(self, t: int) -> float:
-        return super().careful(t) + self.hint_weight / self.scale * self.hint(t)
+        weight = self.hint_weight / self.scale
+        return super().careful(t) + weight * self.hint(t)
 
     def hint(self, t: int) -> float:
         """Value h(x) of the hint in round t."""
@@ -78,8 +90,11 @@ class HintedExpansion(SpanExpansion):
         M: int = min(now, self._memory)
         if not M:
             return 0.0
-        start = (now - M) * self.columns + self.n + t
-        total: float = ddot(self._flat_H, self._signs, M, start, self.columns, now - M)
+        first = now - M
+        own = self.n + t  # the column of x
+        start = first * self.columns + own
+        # by position, as keywords would take twice as long in every round
+        total: float = ddot(self._flat_H, self._signs, M, start, self.columns, first)
         return total / M
 
     def hint_of(self, d: Floats) -> float:
@@ -87,7 +102,8 @@ class HintedExpansion(SpanExpansion):
         now = self._before + self.t
         M: int = min(now, self._memory)
         last = slice(now - M, now)
-        total = self._signs[last] @ (self._H[last] @ d)
+        values = self._H[last] @ d  # Σ d_i κ(s_i,·) at the recent rounds
+        total = self._signs[last] @ values
         return float(total) / max(M, 1)
 
     def remember(self, y: float) -> None:
@@ -109,7 +125,9 @@ class HintedExpansion(SpanExpansion):
             return values
         recent = self.recent.widened(points.width)
         near = self.kernel.between(points, recent)
-        return values + self.hint_weight * (near @ self.labels) / self.recent.size
+        sums = self.hint_weight * (near @ self.labels)
+        hints: Floats = sums / recent.size
+        return values + hints
 
 
 @dataclass
@@ -171,7 +189,8 @@ class POMDR(Learner):
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> HintedExpansion:
         assert self.horizon is not None
-        first = min(round(10 * math.log(self.horizon)), self.budget // 2)  # B_0
+        wanted = round(10 * math.log(self.horizon))
+        first = min(wanted, self.budget // 2)  # B_0
         step = self.step_now()
         return HintedExpansion(kernel, memory=self.memory, most=first, hint_weight=step)
 

@@ -1,4 +1,7 @@
-"""AVP and Ahpatron, Algorithms 1 and 2 of the paper, and ahpatron+."""
+"""AVP and Ahpatron, Algorithms 1 and 2 of Liao et al. 2024, and ahpatron+.
+
+Numbers of algorithms, lines, equations and theorems are those of this paper.
+"""
 
 from __future__ import annotations
 
@@ -51,10 +54,10 @@ class Aggressive(Learner):
 
     def update(self, f: Expansion, y: Any, margin: float) -> None:
         step = self.step_at(margin)  # λ_t
-        f.add(self.weight * step * y, self.radius)
+        f.add(self.weight * step * y, self.radius)  # Algorithm 1, lines 5 and 6
 
     def step_at(self, margin: float) -> float:
-        """The step λ_t of this round, by `schedule`."""
+        """The step λ_t of this round: constant, or that of Corollary 2 (`schedule`)."""
         step = self.step
         if self.schedule == "adaptive":
             if margin <= 0:
@@ -76,6 +79,11 @@ class AVP(Aggressive):
     `schedule=constant` with λ = 1, U = ∞, 1/2 < ε < 1 is Corollary 1:
     `|M'_T| <= 2·L_T(f) + ‖f‖² + (1 - 2ε)·|N_T|`. `schedule=adaptive` with λ = 1 and a finite U is
     Corollary 2: `λ_t = U/√(U² + M'_t)`; M'_t counts rounds with `y·f(x) <= 0`, this one included.
+    Theorem 3 holds for other constant λ < 2 with λ/2 < ε < 1 (5).
+
+    Deviations
+    ----------
+    ε is the same in all rounds. Weights, and `schedule=adaptive` with λ ≠ 1, are ours.
 
     Examples
     --------
@@ -101,8 +109,13 @@ class AVP(Aggressive):
 class Ahpatron(Aggressive):
     """AVP on at most B examples, with halving and projection (Liao et al. 2024, Algorithm 2).
 
-    If |S| = B before an update, half of S is removed: f is projected onto the span of the half that
-    stays and rescaled to the norm `c_t·U`.
+    If |S| = B before an update, half of S is removed (lines 10 to 12). With S_1 the half that goes,
+    S_2 the half that stays, a_1 and a_2 their coefficients, K_2 and K_21 the kernel matrices,
+
+        θ = (K_2 + η·I)^{-1} K_21 a_1                (9), the solution of (6)
+        a_2 ← a_2 + θ, rescaled to the norm c_t·U    (7)
+        f ← Proj_U(f̄ + λ_t·y·κ(x,·))                 (8), where f̄ is f after that.
+
     Symbols: B `budget`, ε `epsilon`, U `radius`, λ `step`, η `ridge`, c_t `rescale`.
 
     `rescale=keep` is `c_t = ‖f_t‖/U` (Theorem 6, and the paper's experiments); a number is a
@@ -173,13 +186,13 @@ class Ahpatron(Aggressive):
         return Expansion(kernel, classes, gram=True)
 
     def update(self, f: Expansion, y: Any, margin: float) -> None:
-        if f.size == self.budget:  # |S_t| = B
+        if f.size == self.budget:  # |S_t| = B: Algorithm 2, line 9
             self.halve(f)
         step = self.step_at(margin)  # λ_t
-        f.add(self.weight * step * y, self.radius)
+        f.add(self.weight * step * y, self.radius)  # line 7, and (8) after a halving
 
     def halve(self, f: Expansion) -> None:
-        """Remove half of S (a quarter for `nearest`), and project f onto the rest."""
+        """Remove half of S (a quarter for `nearest`), and project f onto the rest: (6) and (7)."""
         norm = None  # keep ‖f_t‖
         if not isinstance(self.rescale, str):
             norm = self.rescale * self.radius  # c_t·U
@@ -194,7 +207,7 @@ class Ahpatron(Aggressive):
 
     def statistics(self) -> dict[str, int | float | None]:
         # Lemma 1, for halves: J <= max(2(|M'_T| + |N_T|)/B - 1, 0).
-        # Theorem 6 depends on ζ̂ = Σ ‖f_t - f̄_t‖ / (U·J).
+        # Theorem 6 depends on ζ̂ = Σ ‖f_t - f̄_t‖ / (U·J), the smallest ζ for which (11) holds.
         statistics = super().statistics()
         statistics["zeta"] = None
         if self.halvings:

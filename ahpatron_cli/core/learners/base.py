@@ -31,7 +31,8 @@ class Learner(Declared, Stateful):
 
     Parameters are declared with `integer`, `real` and `choice`. Counters of a run are attributes of
     the class without annotation, set to their initial values; those named in `kept` are saved with
-    a model. The engine works on a copy, so one object can run on any number of streams.
+    a model. The engine works on a copy, so one object can run on any number of streams. While S is
+    empty, `update` is called in every round, so the first example joins whatever its label is.
 
     Attributes
     ----------

@@ -36,6 +36,7 @@ class FOGD(GradientLearner):
     Deviations
     ----------
     Where z is defined without the factor 1/√D, as in some programs, use a step divided by D.
+    Weights are ours.
 
     Examples
     --------
@@ -91,7 +92,7 @@ class NOGD(GradientLearner):
     Deviations
     ----------
     Eigenvalues at rounding level (1e-8 of the largest) are dropped, not inverted. In the
-    code published with Liao et al. 2024, f is lost when the features replace S.
+    code published with Liao et al. 2024, f is lost when the features replace S. Weights are ours.
 
     Examples
     --------
@@ -154,7 +155,7 @@ class SkeGD(GradientLearner):
     prediction and before its update; S is sampled without replacement; rank k is cut from Φ_pp, not
     from `Φ_pm^+ Φ_pp (Φ_pm^+)ᵀ`, whose largest eigenvalues belong to the least significant
     directions; ^+ ignores singular values below 1e-3 of the largest, or w would grow at every
-    change of Z; no more examples are admitted once |E| = 2B.
+    change of Z; no more examples are admitted once |E| = 2B. Weights are ours.
 
     Examples
     --------

@@ -176,7 +176,7 @@ class Norma(Learner):
     Deviations
     ----------
     The publication drops examples after a fixed number of rounds. Its offset b and its adaptive ρ
-    (the ν-trick) are not implemented.
+    (the ν-trick) are not implemented. Weights are ours.
 
     Examples
     --------

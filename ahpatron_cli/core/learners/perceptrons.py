@@ -22,7 +22,11 @@ class Perceptron(Learner):
     """Kernel Perceptron: adds every mistake to S (Rosenblatt 1958; Freund, Schapire 1999).
 
     `f ← f + y·κ(x,·)` if `sign(f(x)) ≠ y`. No budget, no parameters. For every f in the space,
-    `|M_T| <= 2·L_T(f) + ‖f‖²` (the paper's Theorem 1), L_T the sum of hinge losses.
+    `|M_T| <= 2·L_T(f) + ‖f‖²` (Theorem 1 of Liao et al. 2024), L_T the sum of hinge losses.
+
+    Deviations
+    ----------
+    The first example always joins, also if sign(0) = +1 predicts it correctly: f would stay 0.
 
     Examples
     --------

@@ -12,6 +12,7 @@ import contextlib
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +25,8 @@ from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, compressed
 
 Row: TypeAlias = list[float]
+Count: TypeAlias = int | float | None
+"""A count or a statistic; None if it is not defined yet."""
 Reference: TypeAlias = Callable[..., Any]
 """A reference implementation: a function of rows, labels, κ and the learner's parameters.
 
@@ -65,7 +68,7 @@ class Played(NamedTuple):
     player: Player
     scores: Floats
 
-    def counts(self) -> dict[str, int | float | None]:
+    def counts(self) -> dict[str, Count]:
         """Counts of the run and statistics of its learner, by name."""
         tally = self.player.tally
         counts = {name: getattr(tally, name) for name in COUNTS}
@@ -78,24 +81,49 @@ class Played(NamedTuple):
         message = self._violation(law)
         np.testing.assert_allclose(self.scores, expected, rtol=rtol, atol=atol, err_msg=message)
 
-    def check_counts(self, law: str, expected: Mapping[str, int | float | None]) -> None:
+    def check_counts(self, law: str, expected: Mapping[str, Count]) -> None:
         """Assert that the counts are as expected; `law` names the property."""
         own = self.counts()
         for name, wanted in expected.items():
             found = own[name]
-            assert _same_count(found, wanted), (
-                f"{self._violation(law)}, {name} is {found}, not {wanted}"
-            )
+            if not _same_count(found, wanted):
+                difference = f"{name} is {found}, not {wanted}"
+                raise AssertionError(f"{self._violation(law)}, {difference}")
 
     def _violation(self, law: str) -> str:
         return f"{self.player.learner.name} {law}: no"
 
 
-def _same_count(found: float | None, wanted: float | None) -> bool:
+def _same_count(found: Count, wanted: Count) -> bool:
     """Whether two counts are equal up to rounding; None is not defined."""
     if found is None or wanted is None:
         return found is wanted
     return math.isclose(found, wanted, rel_tol=1e-9)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A learner, a stream and a kernel: what a law is checked for."""
+
+    learner: Learner
+    stream: Stream
+    kernel: Kernel = KERNEL
+
+    def on(self, stream: Stream) -> Setting:
+        """The same on another stream."""
+        return replace(self, stream=stream)
+
+    def player(self, block: int = BLOCK) -> Player:
+        """A new player; T is the length of the stream unless the learner has it."""
+        classes = self.stream.classes
+        horizon = len(self.stream.y)
+        return Player(self.learner, self.kernel, classes=classes, horizon=horizon, block=block)
+
+    def run(self, block: int = BLOCK) -> Played:
+        """Run the learner on the stream."""
+        player = self.player(block)
+        scores = _feed(player, self.stream)
+        return Played(player, scores)
 
 
 def check_learner(kind: type[Learner], reference: Reference | None = None, **params: Value) -> None:
@@ -116,14 +144,16 @@ def check_learner(kind: type[Learner], reference: Reference | None = None, **par
     """
     learner = kind(**params)
     for stream in _streams():
+        setting = Setting(learner, stream)
         for law in LAWS.values():
-            law(learner, stream, KERNEL)
+            law(setting)
         if reference is not None:
-            equals_reference(learner, stream, reference=reference, params=params)
+            equals_reference(setting, reference, params)
     for stream in harder_streams():
         for variant in variants(learner, stream):
+            setting = Setting(variant, stream)
             for law in LAWS.values():
-                law(variant, stream, KERNEL)
+                law(setting)
 
 
 def variants(learner: Learner, stream: Stream) -> Iterator[Learner]:
@@ -145,13 +175,11 @@ def variants(learner: Learner, stream: Stream) -> Iterator[Learner]:
             yield type(learner)(**params)
 
 
-def equals_reference(
-    learner: Learner, stream: Stream, reference: Reference, params: Mapping[str, Value]
-) -> None:
+def equals_reference(setting: Setting, reference: Reference, params: Mapping[str, Value]) -> None:
     """Check that scores and counts equal those of the reference implementation."""
-    run = _run(learner, stream, KERNEL, block=16)
-    rows = stream.X.tolist()
-    labels = stream.y.astype(int).tolist()
+    run = setting.run(block=16)
+    rows = setting.stream.X.tolist()
+    labels = setting.stream.y.astype(int).tolist()
     trace = reference(rows, labels, _gaussian, **params)
     scores = getattr(trace, "scores", trace)
     counts = {name: getattr(trace, name) for name in COUNTS if hasattr(trace, name)}
@@ -160,37 +188,41 @@ def equals_reference(
     run.check_counts(law, counts)
 
 
-def block_size_never_matters(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def block_size_never_matters(setting: Setting) -> None:
     """Check that the results do not depend on the block size."""
-    expected = _run(learner, stream, kernel)
+    expected = setting.run()
     counts = expected.counts()
     for block in (1, 7, 33, 256):
         law = f"does not depend on the block size, {block}"
-        run = _run(learner, stream, kernel, block=block)
+        run = setting.run(block)
         run.check_scores(law, expected.scores)
         run.check_counts(law, counts)
 
 
-def no_round_sees_a_later_one(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def no_round_sees_a_later_one(setting: Setting) -> None:
     """Check that the prediction of round t depends neither on its label nor on later examples."""
-    before = _run(learner, stream, kernel).scores
+    stream = setting.stream
+    before = setting.run().scores
     rounds = len(before)
-    for t in sorted({0, rounds // 3, rounds - 1}):
+    last = rounds - 1
+    for t in sorted({0, rounds // 3, last}):
         later = slice(t + 1, None)
         X = stream.X.copy()
         X[later] = 2.5 - X[later]
         y = stream.y.copy()
         y[t:] = stream.other_labels[t:]
         changed = stream._replace(X=X, y=y)
-        run = _run(learner, changed, kernel)
-        until = run._replace(scores=run.scores[: t + 1])
-        until.check_scores(f"sees nothing later in round {t}", before[: t + 1])
+        run = setting.on(changed).run()
+        until = slice(t + 1)
+        begun = Played(run.player, run.scores[until])
+        begun.check_scores(f"sees nothing later in round {t}", before[until])
 
 
-def budget_and_radius_hold(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def budget_and_radius_hold(setting: Setting) -> None:
     """Check |S| <= B and ‖f‖ <= U after every few rounds, for learners with a budget or radius."""
-    player = _new_player(learner, stream, kernel, block=8)
-    name = learner.name
+    stream = setting.stream
+    player = setting.player(block=8)
+    name = setting.learner.name
     limit = player.learner.most_kept
     radius = getattr(player.learner, "radius", math.inf)
     radius *= 1 + 1e-9
@@ -205,25 +237,28 @@ def budget_and_radius_hold(learner: Learner, stream: Stream, kernel: Kernel) -> 
             assert norm <= radius, f"{name}: ‖f‖ = {norm} is above the radius, {radius}"
 
 
-def one_object_runs_on_two_streams(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def one_object_runs_on_two_streams(setting: Setting) -> None:
     """Check that a run does not change the learner object: a second run gives the same scores."""
-    first = _run(learner, stream, kernel)
+    stream = setting.stream
+    learner = setting.learner
+    first = setting.run()
     X = 1.5 - stream.X[::-1]
     y = stream.other_labels[::-1]
     other = stream._replace(X=X, y=y)
-    _run(learner, other, kernel)
+    setting.on(other).run()
     equal = type(learner)(**learner.params())
     for same in (learner, equal):
-        again = _run(same, stream, kernel)
+        again = replace(setting, learner=same).run()
         again.check_scores("has the same scores again", first.scores, exactly=True)
 
 
-def pieces_are_one_stream(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def pieces_are_one_stream(setting: Setting) -> None:
     """Check that rows fed one by one, or in pieces with save and resume in between, agree.
 
     Results must be bit-identical if all pieces end at multiples of 64 rounds, else up to rounding.
     """
-    expected = _run(learner, stream, kernel)
+    stream = setting.stream
+    expected = setting.run()
     counts = expected.counts()
     rng = np.random.default_rng(len(stream.y))
     for length in (1, 64, None):
@@ -231,62 +266,69 @@ def pieces_are_one_stream(learner: Learner, stream: Stream, kernel: Kernel) -> N
         resumes = length != 1
         if resumes:
             law += ", saved and resumed in between"
-        player = _new_player(learner, stream, kernel)
+        player = setting.player()
         parts = []
         begin = 0
         while begin < len(stream.y):
-            end = begin + (length or int(rng.integers(1, 90)))
+            rows = length or int(rng.integers(1, 90))
+            end = begin + rows
             piece = stream.part(begin, end)
-            parts.append(_feed(player, piece))
+            scores = _feed(player, piece)
+            parts.append(scores)
             begin = end
             if resumes:
                 player = _resumed(player)
         run = Played(player, np.concatenate(parts))
-        run.check_scores(law, expected.scores, exactly=length == 64)
+        exactly = length == 64
+        run.check_scores(law, expected.scores, exactly=exactly)
         run.check_counts(law, counts)
 
 
-def sparse_is_dense(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def sparse_is_dense(setting: Setting) -> None:
     """Check that sparse rows give the same results as dense rows.
 
     Also with zeros that are stored, columns that are always 0, and a column with a large offset.
     """
+    stream = setting.stream
     X = stream.X.copy()
-    X[np.abs(X) < 0.5] = 0.0
+    small = np.abs(X) < 0.5
+    X[small] = 0.0
     for rows in (X, _with_offset_and_gaps(X)):
         dense = stream._replace(X=rows)
-        expected = _run(learner, dense, kernel)
+        expected = setting.on(dense).run()
         sparse = stream._replace(X=compressed(rows))
-        run = _run(learner, sparse, kernel)
+        run = setting.on(sparse).run()
         run.check_scores("runs on sparse rows as on dense ones", expected.scores)
         with_zeros = stream._replace(X=_storing_zeros(rows))
-        run = _run(learner, with_zeros, kernel)
+        run = setting.on(with_zeros).run()
         law = "runs on sparse rows with stored zeros as on dense ones"
         run.check_scores(law, expected.scores)
 
 
-def tracked_norm_is_the_norm(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def tracked_norm_is_the_norm(setting: Setting) -> None:
     """Check that ‖f‖ of an expansion is √(aᵀKa), and that `scores` returns what is predicted."""
-    player = _run(learner, stream, kernel).player
+    player = setting.run().player
     for loop in player.loops:
         f = loop.f
         if isinstance(f, Expansion) and f.points is not None:
             tracked = Played(player, np.array(f.norm))
             norm = math.hypot(*_norms(f))
             tracked.check_scores("tracks ‖f‖", np.array(norm))
-    x = stream.X[0]
-    y = float(stream.y[0])
+    x = setting.stream.X[0]
+    y = setting.stream.y.item(0)
     score = player.score(x)
-    learned = Played(player, np.array(player.learn(x, y)))
-    learned.check_scores("predicts what is read", np.array(score))
+    prediction = player.learn(x, y)
+    predicted = Played(player, np.array(prediction))
+    predicted.check_scores("predicts what is read", np.array(score))
 
 
-def every_mistake_is_an_update(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def every_mistake_is_an_update(setting: Setting) -> None:
     """Check that `update` is called after each wrong prediction, also where f(x) is a tie.
 
     Learners whose `update_below` is negative at first are left out.
     """
-    player = _new_player(learner, stream, kernel)
+    stream = setting.stream
+    player = setting.player()
     if player.learner.update_below < 0:
         return
     updates = [_rounds_of_updates(loop.learner) for loop in player.loops]
@@ -302,11 +344,12 @@ def every_mistake_is_an_update(learner: Learner, stream: Stream, kernel: Kernel)
             wrong = mistaken(signs, signs * scores[:, c])
         mistakes = np.flatnonzero(wrong)
         missed = np.setdiff1d(mistakes, rounds)
-        assert not len(missed), f"{learner.name} updates after the mistake of round {missed[0]}: no"
+        if len(missed):
+            law = f"updates after the mistake of round {missed[0]}"
+            raise AssertionError(f"{setting.learner.name} {law}: no")
 
 
-Law: TypeAlias = Callable[[Learner, Stream, Kernel], None]
-LAWS: dict[str, Law] = {
+LAWS: dict[str, Callable[[Setting], None]] = {
     "block_size_never_matters": block_size_never_matters,
     "no_round_sees_a_later_one": no_round_sees_a_later_one,
     "budget_and_radius_hold": budget_and_radius_hold,
@@ -380,19 +423,6 @@ def _storing_zeros(X: Floats) -> CsrRows:
     columns = np.tile(every, rounds)
     indptr = np.arange(rounds + 1) * width
     return CsrRows(indptr=indptr, columns=columns, values=X.ravel(), width=width)
-
-
-def _new_player(learner: Learner, stream: Stream, kernel: Kernel, *, block: int = BLOCK) -> Player:
-    """A player for a stream; T is the length of the stream unless the learner has it."""
-    horizon = len(stream.y)
-    return Player(learner, kernel, classes=stream.classes, horizon=horizon, block=block)
-
-
-def _run(learner: Learner, stream: Stream, kernel: Kernel, *, block: int = BLOCK) -> Played:
-    """Run a learner on a stream."""
-    player = _new_player(learner, stream, kernel, block=block)
-    scores = _feed(player, stream)
-    return Played(player, scores)
 
 
 def _resumed(player: Player) -> Player:

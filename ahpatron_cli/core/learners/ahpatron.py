@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
@@ -15,6 +15,7 @@ from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import (
     REST,
     SHARED,
+    Classes,
     Learner,
     budget_parameter,
     multiclass_parameter,
@@ -22,6 +23,7 @@ from ahpatron_cli.core.learners.base import (
 from ahpatron_cli.core.numerics import under
 from ahpatron_cli.core.parameters import as_in, choice, real
 from ahpatron_cli.core.reduction import SELECT, project_onto
+from ahpatron_cli.core.rows import Floats
 
 SCHEDULES = "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0"
 RESCALE = "norm of f after a halving, in units of U; keep: unchanged"
@@ -48,11 +50,11 @@ class Aggressive(Learner):
             message = "radius must be a finite number > 0 where schedule is adaptive, got inf"
             raise ParameterError(message, "radius")
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
         self.update_below = under(1.0 - self.epsilon)
         return Expansion(kernel, classes)
 
-    def update(self, f: Expansion, y: Any, margin: float) -> None:
+    def update(self, f: Expansion, y: float | Floats, margin: float) -> None:
         step = self.step_at(margin)  # λ_t
         f.add(self.weight * step * y, self.radius)  # Algorithm 1, lines 5 and 6
 
@@ -181,11 +183,11 @@ class Ahpatron(Aggressive):
             message = "selection must be magnitude or nearest where multiclass is shared"
             raise ParameterError(f"{message}, got greedy", "selection")
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
         super().begin(kernel)
         return Expansion(kernel, classes, gram=True)
 
-    def update(self, f: Expansion, y: Any, margin: float) -> None:
+    def update(self, f: Expansion, y: float | Floats, margin: float) -> None:
         if f.size == self.budget:  # |S_t| = B: Algorithm 2, line 9
             self.halve(f)
         step = self.step_at(margin)  # λ_t

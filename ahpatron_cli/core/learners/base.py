@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, Unpack, cast
 
 from ahpatron_cli.core.errors import LimitReachedError, ParameterError
 from ahpatron_cli.core.expansion import Expansion, Hypothesis
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from ahpatron_cli.core.points import Points
 
+Classes: TypeAlias = tuple[int, ...]
+"""() for one f, (k,) if k classes share one S."""
 REST = "rest"
 SHARED = "shared"
 SET_BY_ENGINE = ("round", "weight", "rng")
@@ -96,8 +98,8 @@ class Learner(Declared, Stateful):
         """A copy for one run; parameters that depend on T are set if T (`horizon`) is known."""
         return dataclasses.replace(self)
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Hypothesis:
-        """Create the initial hypothesis f = 0; `classes` is (k,) if k classes share one S."""
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Hypothesis:
+        """Create the initial hypothesis f = 0."""
         return Expansion(kernel, classes)
 
     def update(self, f: Any, y: Any, margin: float) -> bool | None:

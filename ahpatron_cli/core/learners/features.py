@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.feature_map import FourierFeatures, LinearModel, Sketches, nystroem
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import (
+    Classes,
     GradientLearner,
     budget_parameter,
     horizon_parameter,
@@ -65,7 +66,7 @@ class FOGD(GradientLearner):
     horizon: int | None = horizon_parameter()
     update_below = HINGE
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> LinearModel:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> LinearModel:
         if not isinstance(kernel, Gaussian):
             message = "fogd approximates the gaussian kernel only"
             raise ParameterError(message, "kernel", "kernel")
@@ -122,10 +123,10 @@ class NOGD(GradientLearner):
             message = f"rank must be at most the budget, {self.budget}, got {self.rank}"
             raise ParameterError(message, "rank")
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
         return Expansion(kernel, gram=True)
 
-    def update(self, f: Any, y: float, margin: float) -> None:
+    def update(self, f: Expansion | LinearModel, y: float, margin: float) -> None:
         f.add(self.weight * self.step * y)
         if f.size == self.budget and isinstance(f, Expansion):
             f.successor = nystroem(f, self.rank)
@@ -212,10 +213,10 @@ class SkeGD(GradientLearner):
         cycle = -(-learner.horizon // self.budget)  # T/B, rounded up
         return dataclasses.replace(learner, cycle=cycle)
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
         return Expansion(kernel, gram=True)
 
-    def update(self, f: Any, y: float, margin: float) -> bool:
+    def update(self, f: Expansion | LinearModel, y: float, margin: float) -> bool:
         if isinstance(f, LinearModel) and f.size is not None and f.size < self.most_kept:
             self.since_switch += 1
             if self.since_switch % self.cycle == 0:  # x is admitted before its update

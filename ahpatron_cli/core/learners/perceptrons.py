@@ -10,7 +10,7 @@ import numpy as np
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, budget_parameter
+from ahpatron_cli.core.learners.base import Classes, Learner, budget_parameter
 from ahpatron_cli.core.numerics import HINGE, SLACK, TINY, cancelled, first_smallest, up_to
 from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.points import Points
@@ -84,7 +84,7 @@ class Alma(Learner):
     updates = 0  # k - 1
     kept = ("updates",)
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
         self.update_below = self.required_margin()
         return Expansion(kernel)
 
@@ -127,7 +127,8 @@ class RandomBudgetPerceptron(Learner):
     def update(self, f: Expansion, y: float, margin: float) -> None:
         if f.size == self.budget:
             index = self.rng.integers(f.size)
-            f.drop(f.support.item(index))
+            column = f.support.item(index)
+            f.drop(column)
         f.add(y)
 
 
@@ -191,7 +192,8 @@ class Forgetron(Learner):
             discriminant = b * b - 4 * a * c
             root = math.sqrt(discriminant)
             phi = -2 * c / (b + root)
-        self.cost += a * phi**2 + b * phi
+        paid = a * phi**2 + b * phi  # Ψ(φ)
+        self.cost += paid
         return phi
 
 
@@ -210,14 +212,17 @@ class SupportExpansion(Expansion):
         diagonals = (gram.diagonal(), self.diagonal)
         self._diagonals = np.concatenate(diagonals)
 
-    def add(self, c: float, radius: float | None = None) -> None:
-        super().add(c, radius)
+    def add(self, coefficient: float, radius: float | None = None) -> None:
+        super().add(coefficient, radius)
         row = self.K[self.t, : self.n]
-        self._old_values += c * row
+        self._old_values += coefficient * row
 
     def drop(self, column: int) -> None:
-        t = column - self.n  # the round of an example of this block
-        row = self._before[column] if t < 0 else self.K[t, : self.n]
+        if column < self.n:
+            row = self._before[column]
+        else:
+            t = column - self.n
+            row = self.K[t, : self.n]
         a = self.a.item(column)
         self._old_values -= a * row
         super().drop(column)
@@ -259,7 +264,7 @@ class BudgetPerceptron(Learner):
     budget: int = budget_parameter()
     threshold: float = real("β", "update if y·f(x) <= β", default=0.0, at_least=0)
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SupportExpansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> SupportExpansion:
         if self.threshold:
             self.update_below = up_to(self.threshold)
         return SupportExpansion(kernel)
@@ -305,13 +310,14 @@ class TighterPerceptron(Learner):
 
     budget: int = budget_parameter()
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SupportExpansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> SupportExpansion:
         return SupportExpansion(kernel)
 
     def update(self, f: SupportExpansion, y: float, margin: float) -> None:
         if f.size == self.budget:
             best = self.fewest_errors(f, y, margin)
-            f.drop(f.support.item(best))
+            column = f.support.item(best)
+            f.drop(column)
         f.add(y)
 
     def fewest_errors(self, f: SupportExpansion, y: float, margin: float) -> int:
@@ -322,10 +328,12 @@ class TighterPerceptron(Learner):
         values, _ = f.at_support(support)
         parts = a[:, None] * f.gram()  # row i: the part of i in f at S
         left = a * (values - parts)  # row i: margins of S without i
-        at_x = margin - y * a * f.k[support]  # entry i: margin of x without i
+        k = f.k[support]
+        at_x = margin - y * a * k  # entry i: margin of x without i
         errors = np.count_nonzero(left <= zero, axis=1)
         errors = errors + (at_x <= zero)
-        fewest = np.flatnonzero(errors == errors.min())
+        least = errors.min()
+        fewest = np.flatnonzero(errors == least)
         own = left.diagonal()[fewest]
         best = first_smallest(-own, f.size)
         return fewest.item(best)
@@ -345,10 +353,10 @@ class ReplaceableExpansion(Expansion):
         squares = self.a * self.a
         self._squares = np.where(self.alive, squares, np.inf)
 
-    def add(self, c: float, radius: float | None = None) -> None:
-        super().add(c, radius)
+    def add(self, coefficient: float, radius: float | None = None) -> None:
+        super().add(coefficient, radius)
         column = self.n + self.t
-        square = c * c
+        square = coefficient * coefficient
         self._squares[column] = square
         if square > self.largest:
             self.largest = square
@@ -393,7 +401,7 @@ class BpaS(Learner):
     aggressiveness: float = real("C", "largest step", default=1.0, over=0)
     update_below = HINGE
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> ReplaceableExpansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> ReplaceableExpansion:
         return ReplaceableExpansion(kernel)
 
     def update(self, f: ReplaceableExpansion, y: float, margin: float) -> None:

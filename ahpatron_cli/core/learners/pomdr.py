@@ -11,7 +11,7 @@ import numpy as np
 
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, budget_parameter, horizon_parameter
+from ahpatron_cli.core.learners.base import Classes, Learner, budget_parameter, horizon_parameter
 from ahpatron_cli.core.numerics import HINGE, ddot
 from ahpatron_cli.core.parameters import integer, real
 from ahpatron_cli.core.points import Points
@@ -97,7 +97,7 @@ class HintedExpansion(SpanExpansion):
         total: float = ddot(self._flat_H, self._signs, M, start, self.columns, first)
         return total / M
 
-    def hint_of(self, d: Floats) -> float:
+    def hint_along(self, d: Floats) -> float:
         """Inner product ⟨h, Σ d_i κ(s_i,·)⟩; d is by column."""
         now = self._before + self.t
         M: int = min(now, self._memory)
@@ -187,7 +187,7 @@ class POMDR(Learner):
             raise ParameterError(message, "horizon", "missing")
         return dataclasses.replace(self, horizon=T)
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> HintedExpansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> HintedExpansion:
         assert self.horizon is not None
         wanted = round(10 * math.log(self.horizon))
         first = min(wanted, self.budget // 2)  # B_0
@@ -211,13 +211,13 @@ class POMDR(Learner):
         if not f.spans:  # phase 2
             f.add(step * y)
         else:
-            d, squared = f.projection()  # d and δ²
-            if squared <= 1 / self.horizon:
-                f.move(step * y, d, squared)
-                seen -= squared  # dᵀKd
-                hint = f.hint_of(d)  # ⟨h, Σ d_i κ(s_i,·)⟩
+            d, residual = f.projection()  # d and δ²
+            if residual <= 1 / self.horizon:
+                f.move(step * y, d, residual)
+                seen -= residual  # dᵀKd
+                hint = f.hint_along(d)  # ⟨h, Σ d_i κ(s_i,·)⟩
             else:
-                f.join(step * y, d, squared)
+                f.join(step * y, d, residual)
         self.surprise += max(seen - 2 * y * hint, 0.0)
         f.project(self.radius)
         if f.size == self.budget:

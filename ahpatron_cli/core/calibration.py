@@ -57,21 +57,21 @@ class Calibration(Stateful):
     least = 1e-15  # smaller probabilities are clipped to this in the log loss
 
     def __init__(self, classes: int) -> None:
-        size = 2 if classes == 2 else 1
-        first = np.array([1.0, 0.0])
-        self.weights: Floats = first[:size]
-        self.loss = 0.0
-        self._precision: Floats = np.eye(size)
+        self.weights: Floats = np.array([1.0, 0.0])
         # scores and labels of the incomplete window
-        shape = (0,) if classes == 2 else (0, classes)
-        self._scores: Floats = np.empty(shape)
+        self._scores: Floats = np.empty(0)
         self._labels: Floats = np.empty(0)
+        if classes > 2:
+            self.weights = np.array([1.0])
+            self._scores = np.empty((0, classes))
+        self.loss = 0.0
+        self._precision: Floats = np.eye(len(self.weights))
 
     def add(self, scores: Floats, labels: Floats) -> None:
         """Store the scores f(x) and labels of rounds for `fit`."""
         if len(self._labels):
-            scores = np.concatenate((self._scores, scores))
-            labels = np.concatenate((self._labels, labels))
+            scores = np.concatenate([self._scores, scores])
+            labels = np.concatenate([self._labels, labels])
         self._scores = scores
         self._labels = labels
         if len(labels) >= 16 * WINDOW:  # fitting many windows at once is faster
@@ -128,7 +128,8 @@ class Calibration(Stateful):
         missed = labels - shares
         by_slope = 0.5 * ddot(scores, missed)
         by_offset = 0.5 * ddot(_ONES, missed)
-        variance = 0.25 - 0.25 * shares * shares
+        squares = 0.25 * shares * shares
+        variance = 0.25 - squares
         products = scores * variance
         prior = 1.0 - self.memory
         slope = ddot(scores, products) + prior
@@ -190,8 +191,10 @@ class Calibration(Stateful):
         array of shape (n, 2) with columns for -1 and +1, or (n, k)
         """
         if scores.ndim == 1:
-            positive = 0.5 + 0.5 * self._difference(scores)
-            return np.stack((1.0 - positive, positive), axis=1)
+            difference = self._difference(scores)
+            positive = 0.5 + 0.5 * difference
+            negative = 1.0 - positive
+            return np.stack((negative, positive), axis=1)
         logits = self.weights[0] * scores
         largest = logits.max(axis=1, keepdims=True)
         odds: Floats = np.exp(logits - largest)  # no exponent is positive: nothing overflows

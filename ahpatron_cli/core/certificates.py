@@ -71,15 +71,17 @@ def comparators(
     costs = [C * rounds / len(labels) for C in SVM_COSTS]  # the sample represents the stream
     machines = svm_path(gram, labels, costs, seed=seed)
     weights = np.array([labels, *machines])
-    error = 1e-12 + min(NEAR_TIE, 8 * EPS * sample.largest)  # δ
+    rounding = 8 * EPS * sample.largest
+    error = 1e-12 + min(NEAR_TIE, rounding)  # δ
     directions = _directions(weights, gram, error)
     norms = _grid_of_norms(rounds, radii)
-    rounding = rounds * directions.errors[:, None]
-    losses = rounding * norms
+    errors = rounds * directions.errors[:, None]
+    losses = errors * norms
     for points, signs in _blocks(pieces, to_points):
-        values = directions.coefficients @ kernel.between(sample, points)
-        margins = (values * signs)[:, None]
-        hinge = np.maximum(0.0, 1.0 - margins * norms[:, None])
+        K = kernel.between(sample, points)
+        margins = directions.coefficients @ K * signs
+        scaled = margins[:, None] * norms[:, None]
+        hinge = np.maximum(0.0, 1.0 - scaled)
         losses += hinge.sum(axis=2)
     names = [f"mean of {len(labels)}"]
     names += [f"SVM, C = {C:.3g}" for C in SVM_COSTS]
@@ -236,8 +238,11 @@ def _run_of(params: Params, counts: Counts) -> Run:
     found["zeta"] = 0.0
     if counts.get("halvings"):
         found["zeta"] = counts["zeta"] + 1e-6  # more than rounding errors
-    known = [field.name for field in fields(Run) if field.name in found]
-    return Run(**{name: found[name] for name in known})
+    known = {}
+    for field in fields(Run):
+        if field.name in found:
+            known[field.name] = found[field.name]
+    return Run(**known)
 
 
 Conditions: TypeAlias = dict[str, bool]
@@ -326,8 +331,10 @@ def _corollary_2(f: Comparator, run: Run) -> float:
     """Corollary 2: `A + 9U² + 3U·√A`, `A = max(L_T(f) + 2U² + Σ_{t∈N_T}(λ_t/2 - ε), 0)`."""
     U = run.radius
     margins = run.margin_steps / 2 - run.epsilon * run.margin_updates
-    A = max(f.loss + 2 * U**2 + margins, 0.0)
-    return A + 9 * U**2 + 3 * U * sqrt(A)
+    square = U**2
+    A = f.loss + 2 * square + margins
+    A = max(A, 0.0)
+    return A + 9 * square + 3 * U * sqrt(A)
 
 
 def _corollary_2_conditions(run: Run) -> Conditions:
@@ -409,7 +416,8 @@ def _forgetron_conditions(run: Run) -> Conditions:
 def _forgetron_radius(run: Run) -> float:
     """`√(B+1) / (4·√ln(B+1))`."""
     size = run.budget + 1
-    return sqrt(size) / (4 * sqrt(log(size)))
+    divisor = 4 * sqrt(log(size))
+    return sqrt(size) / divisor
 
 
 def _ahpatron_settings(given: Params, step: float, rescale: float | str) -> Params:

@@ -29,8 +29,9 @@ class _HintedValues:
 
     def __getitem__(self, t: int) -> float:
         f = self._f
+        value = f.g.item(t)
         weight = f.hint_weight / f.scale
-        return f.g.item(t) + weight * f.hint(t)
+        return value + weight * f.hint(t)
 
 
 class HintedExpansion(SpanExpansion):
@@ -81,8 +82,9 @@ class HintedExpansion(SpanExpansion):
         self.values = _HintedValues(self)
 
     def careful(self, t: int) -> float:
+        value = super().careful(t)
         weight = self.hint_weight / self.scale
-        return super().careful(t) + weight * self.hint(t)
+        return value + weight * self.hint(t)
 
     def hint(self, t: int) -> float:
         """Value h(x) of the hint in round t."""
@@ -108,15 +110,18 @@ class HintedExpansion(SpanExpansion):
 
     def remember(self, y: float) -> None:
         """Store the label of the current round for the hints of the next M rounds."""
-        self._signs[self._before + self.t] = y
+        now = self._before + self.t
+        self._signs[now] = y
 
     def close(self) -> None:
         assert self.recent is not None
         self.recent.extend(self.block)
         size = self.recent.size
         first = max(size - self._memory, 0)
-        self.recent.keep(np.arange(first, size))
-        self.labels = self._signs[-self._memory :].copy()
+        last = np.arange(first, size)
+        self.recent.keep(last)
+        labels = self._signs[first:]
+        self.labels = labels.copy()
         super().close()
 
     def at(self, points: Points) -> Floats:
@@ -198,7 +203,8 @@ class POMDR(Learner):
         """The step λ_t of this round."""
         factor = 0.1 if self.halvings else 1.0
         surprise = abs(self.surprise)  # negative only in a forged state
-        return factor * self.radius / math.sqrt(3.0 + surprise)
+        divisor = math.sqrt(3.0 + surprise)
+        return factor * self.radius / divisor
 
     def update(self, f: HintedExpansion, y: float, margin: float) -> bool:
         f.remember(y)
@@ -218,7 +224,8 @@ class POMDR(Learner):
                 hint = f.hint_along(d)  # ⟨h, Σ d_i κ(s_i,·)⟩
             else:
                 f.join(step * y, d, residual)
-        self.surprise += max(seen - 2 * y * hint, 0.0)
+        surprise = seen - 2 * y * hint
+        self.surprise += max(surprise, 0.0)
         f.project(self.radius)
         if f.size == self.budget:
             self._halve(f)
@@ -228,7 +235,8 @@ class POMDR(Learner):
     def _halve(self, f: HintedExpansion) -> None:
         """Merge the younger half of S into the older one, and set A = 0."""
         half = self.budget // 2
-        new = merge_into_nearest(f.gram(), f.coefficients, kept=half, norm=self.radius)
+        gram = f.gram()
+        new = merge_into_nearest(gram, f.coefficients, kept=half, norm=self.radius)
         f.replace(new)
         if not new.rescaled:
             self.unscaled += 1

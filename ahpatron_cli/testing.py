@@ -366,9 +366,10 @@ def _streams() -> Iterator[Stream]:
     """Random streams: points in a box, labelled by a sine wave, some labels flipped."""
     for rounds, features, noise in _SHAPES:
         rng = np.random.default_rng(rounds)
-        X = rng.normal(size=(rounds, features)).round(3)
-        wave = np.sin(2 * X[:, 0])
-        wave = wave + 0.5 * X.sum(axis=1)
+        shape = (rounds, features)
+        X = rng.normal(size=shape).round(3)
+        sine = np.sin(2 * X[:, 0])
+        wave = sine + 0.5 * X.sum(axis=1)
         wave += noise * rng.normal(size=rounds)
         flipped = rng.random(rounds) < noise
         positive = (wave >= 0) != flipped
@@ -389,8 +390,9 @@ def harder_streams() -> Iterator[Stream]:
     rng = np.random.default_rng(38)
     rounds = 80
     X = rng.normal(size=(rounds, 2)).round(3)
-    ripple = 0.3 * np.sin(5 * X[:, 1])
-    wave = X[:, 0] + ripple
+    first = X[:, 0]
+    second = X[:, 1]
+    wave = first + 0.3 * np.sin(5 * second)
     classes = np.digitize(wave, [-0.4, 0.4]).astype(float)
     signs = np.where(classes > 0, 1.0, -1.0)
     weights = rng.choice([0.2, 1.0, 3.0], size=rounds)
@@ -462,8 +464,9 @@ def _norms(f: Hypothesis) -> list[float]:
         columns = f.coefficients
     norms = []
     for a in columns.T:
-        square = float(a @ gram @ a)
-        norms.append(math.sqrt(max(square, 0.0)))
+        square = max(float(a @ gram @ a), 0.0)
+        norm = math.sqrt(square)
+        norms.append(norm)
     return norms
 
 

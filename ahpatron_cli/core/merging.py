@@ -131,7 +131,8 @@ def best_point(m: float, k: float) -> tuple[float, float]:
         return 0.0, 1 - m
     h = _read(tables().positions, m, k)
     log_k = math.log(k)
-    to_own = math.exp(log_k * (1 - h) ** 2)  # κ(z, s_i)
+    rest = 1 - h
+    to_own = math.exp(log_k * rest**2)  # κ(z, s_i)
     to_partner = math.exp(log_k * h * h)  # κ(z, s_j)
     g = m * to_own + (1 - m) * to_partner
     return h, g
@@ -168,7 +169,8 @@ class Tables(NamedTuple):
 @cache
 def tables() -> Tables:
     """Compute the tables; once in a process."""
-    grid = np.minimum(np.arange(EDGES) / CELLS, 1.0)
+    grid = np.arange(EDGES) / CELLS
+    grid = np.minimum(grid, 1.0)
     inner = grid[1:]  # without 0, where logarithms are infinite
     m = 0.5 * inner[:, None]
     k = inner[None, :] ** 2
@@ -179,7 +181,8 @@ def tables() -> Tables:
     losses = np.ones((EDGES, EDGES))  # κ = 0: nothing is shared
     losses[1:, 1:] = _losses(m, k, log_k=log_k, h=h)
     # m → 0: the part of κ(s_i,·) outside the span of κ(s_j,·) and its derivative towards s_i
-    losses[0, 1:] = 1 - k * k * (1 - 2 * log_k)
+    slopes = 1 - 2 * log_k
+    losses[0, 1:] = 1 - k * k * slopes
     lowest = losses.min(axis=0)
     return Tables(
         losses=losses.ravel().tolist(),
@@ -194,7 +197,8 @@ def _positions(m: Floats, log_k: Floats) -> Floats:
     s = log_odds + log_k
     for _ in range(60):  # enough even at m = ½, κ = e^(-2), where a step only halves the error
         tanh = np.tanh(0.5 * s)
-        slope = 1 + 0.5 * log_k * (1 - tanh * tanh)  # u'
+        bend = 1 - tanh * tanh
+        slope = 1 + 0.5 * log_k * bend  # u'
         slope = np.maximum(slope, 1e-9)  # 0 at a double root
         missing = log_odds - s - log_k * tanh  # -u
         missing = np.maximum(missing, 0.0)
@@ -207,10 +211,11 @@ def _losses(m: Floats, k: Floats, *, log_k: Floats, h: Floats) -> Floats:
     """Losses of merging at the best h for each m and κ, in units of a_i²."""
     r = (1 - m) / m  # a_j/a_i
     # without cancellation: 1 - κ^(2(1-h)²) + r²(1 - κ^(2h²)) + 2rκ(1 - κ^(-2h(1-h)))
+    rest = 1 - h
     twice = 2 * log_k
-    own = np.expm1(twice * (1 - h) ** 2)
+    own = np.expm1(twice * rest**2)
     partner = np.expm1(twice * h * h)
-    mixed = np.expm1(-twice * h * (1 - h))
+    mixed = np.expm1(-twice * h * rest)
     losses: Floats = -own
     losses -= r * r * partner
     losses -= 2 * r * k * mixed

@@ -83,9 +83,10 @@ class Spec:
         article = "an even" if self.even else "a"
         noun = "whole number" if self.kind is int else "number"
         text = f"{article} {noun}"
-        bounds = " and ".join(map(str, self._bounds()))
-        if bounds:
-            text += f" {bounds}"
+        bounds = map(str, self._bounds())
+        limits = " and ".join(bounds)
+        if limits:
+            text += f" {limits}"
         alternatives = [text, *self.words]
         if self.infinite:
             alternatives.append("inf")
@@ -110,7 +111,7 @@ class Spec:
                 raise ValueError
             return self.kind(text)
         except ValueError:
-            raise ValueError(f"must be {self.legal()}, got {text!r}") from None
+            raise self._refusal(text) from None
 
     def check(self, value: Value) -> Value:
         """Validate a value and convert it to the type of the parameter; else raise ValueError."""
@@ -119,7 +120,10 @@ class Spec:
                 return value
         elif self._is_legal_number(value):
             return self.kind(value)
-        raise ValueError(f"must be {self.legal()}, got {value!r}")
+        raise self._refusal(value)
+
+    def _refusal(self, value: Value) -> ValueError:
+        return ValueError(f"must be {self.legal()}, got {value!r}")
 
     def _is_legal_number(self, value: float) -> bool:
         """Whether a value is a number within the bounds; True and False are no numbers."""

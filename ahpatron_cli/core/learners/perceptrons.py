@@ -90,7 +90,8 @@ class Alma(Learner):
 
     def update(self, f: Expansion, y: float, margin: float) -> None:
         k = self.updates + 1
-        step = y * self.gain / math.sqrt(k)  # (C/√k)·y
+        root = math.sqrt(k)
+        step = y * self.gain / root  # (C/√k)·y
         f.add(step, 1.0)
         self.updates = k
         self.update_below = self.required_margin()
@@ -166,7 +167,8 @@ class Forgetron(Learner):
         f.add(y)
         if f.size > self.budget:
             r = f.oldest
-            coefficient = f.scale * f.a.item(r)
+            a = f.a.item(r)
+            coefficient = f.scale * a
             value = f.value_at(r)
             phi = self.shrinking(coefficient, value)
             f.shrink(phi)
@@ -180,10 +182,11 @@ class Forgetron(Learner):
         sigma = abs(coefficient)
         label = math.copysign(1.0, coefficient)  # y_r
         mu = label * value
-        a = sigma**2 - 2 * sigma * mu
         b = 2 * sigma
+        a = sigma**2 - b * mu
         allowed = 15 / 32 * self.mistakes
-        c = min(self.cost - allowed, -SLACK)  # < 0 even in a forged state
+        c = self.cost - allowed
+        c = min(c, -SLACK)  # < 0 even in a forged state
         # At φ = 0 the sum is c < 0. If it is above 0 at φ = 1, the crossing between them is the
         # root below, in the form that also holds for a = 0 and loses no digits.
         if a + b + c <= 0:
@@ -230,8 +233,9 @@ class SupportExpansion(Expansion):
     def at_support(self, support: Integers) -> tuple[Floats, Floats]:
         """f(s) and κ(s,s) of the examples in these columns, two arrays."""
         values = np.concatenate((self._old_values, self.g))
-        own = self._diagonals
-        return values.take(support), own.take(support)
+        at_support = values.take(support)
+        own = self._diagonals.take(support)
+        return at_support, own
 
 
 @dataclass
@@ -326,7 +330,8 @@ class TighterPerceptron(Learner):
         zero = SLACK * f.size  # margins are sums of |S| terms of at most 1
         a = f.a.take(support)
         values, _ = f.at_support(support)
-        parts = a[:, None] * f.gram()  # row i: the part of i in f at S
+        gram = f.gram()
+        parts = a[:, None] * gram  # row i: the part of i in f at S
         left = a * (values - parts)  # row i: margins of S without i
         k = f.k[support]
         at_x = margin - y * a * k  # entry i: margin of x without i
@@ -367,7 +372,8 @@ class ReplaceableExpansion(Expansion):
 
     def cheapest(self) -> int:
         """Column with the smallest `a²·(1 - κ(s,x)²)`; ties: the oldest."""
-        costs = self._parts[self.t] * self._squares
+        parts = self._parts[self.t]
+        costs = parts * self._squares
         return first_smallest(costs, self.largest)
 
 
@@ -410,7 +416,8 @@ class BpaS(Learner):
         if f.size == self.budget:
             column = f.cheapest()  # minimises Q_r, up to terms that do not depend on r
             a = f.a.item(column)
-            taken_over = a * f.K.item(f.t, column)  # a_r·κ(s_r,x)
+            k = f.K.item(f.t, column)
+            taken_over = a * k  # a_r·κ(s_r,x)
             f.drop(column)
             beta = step + taken_over  # β_r
             terms = abs(step) + abs(taken_over)

@@ -692,7 +692,8 @@ class Player:
     def statistics(self) -> dict[str, int | float | None]:
         """Statistics of the learner in addition to the tally, by name.
 
-        With one learner per class, counts are summed and all other statistics are left out.
+        With one learner per class, statistics that are integers in the first are summed over the
+        classes, and all others are left out.
         """
         reports = [loop.learner.statistics() for loop in self.loops]
         if len(reports) == 1:

@@ -197,7 +197,25 @@ class Head(Stateful):
         return True
 
     def solve(self) -> None:
-        """Compute the vectors u of all pending updates, and the coefficients a."""
+        """Compute the vectors u of all pending updates, and the coefficients a.
+
+        Before change i, `C = A + Σ_{e<i} s_e·v_e·v_eᵀ`, where e are all earlier changes, solved
+        ones included. An update in round t_i has `v_i = u_i = C·k_i`. Since k_i is row t_i of K,
+        `v_e·k_i` is entry t_i of `p_e = K·v_e`, which was computed without v_e. So
+
+            v_i = A·k_i + Σ_{e<i} L_ie·v_e,    L_ie = s_e·p_e[t_i].
+
+        For a join, v_i = d is known: its row of L is 0, and d is in the place of A·k_i. Let R be
+        the matrix with these rows A·k_i or d, and let the indices 0 and 1 stand for the changes
+        that are solved and those that are pending:
+
+            V_1 = R + L_0·V_0 + L_1·V_1,    so    (I - L_1)·V_1 = R + L_0·V_0.
+
+        L_1 is strictly lower triangular, so V_1 is the solution of one triangular system, at the
+        speed of matrix products; one update after the other would read all of V each time. Then
+        `a += Σ_i step_i·v_i`; joins have the step 0. `images` and `shares` return A·k_i and L as
+        they were in round t_i, also if the head has forgotten since.
+        """
         if not self._ready or not self._log:
             return
         C = self.C

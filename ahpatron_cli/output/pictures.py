@@ -355,9 +355,10 @@ def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look])
     """Panels of a data set: metric against a parameter (if varied) and against time."""
     metric = found.criterion.metric.short
     made: list[Panel] = []
-    candidates = [name for name in axes_of([found]) if x in (None, name)]
-    if candidates:
-        parameter = candidates[0]
+    wanted = [name for name in axes_of([found]) if x in (None, name)]
+    drawable = [name for name in wanted if _best_by_value(found.compared, name)]
+    if drawable:
+        parameter = drawable[0]
         caption = f"{metric} against {parameter}"
         if any(one.sd for one in found.compared):
             caption += "; bands: ± standard deviation"
@@ -426,7 +427,7 @@ def _draw_parameter(
     Learners without the parameter are dashed lines.
     """
     own_settings = _by_learner(found.compared)
-    by_value = {learner: _best_by_value(own, name) for learner, own in own_settings.items()}
+    by_value = _varied_by_value(own_settings, name)
     every = sorted({value for best in by_value.values() for value in best})
     lowest = every[0]
     highest = every[-1]
@@ -459,18 +460,31 @@ def _by_learner(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
     return {own[0].name: own for own in groups}
 
 
-def _best_by_value(own: Sequence[Setting], name: str) -> dict[float, Setting]:
-    """A learner's best setting for each value of a parameter, in ascending order of the values.
+def _varied_by_value(
+    own_settings: Mapping[str, Sequence[Setting]], name: str
+) -> dict[str, dict[float, Setting]]:
+    """The best setting of each learner for each value of a parameter.
 
-    Empty if the learner does not have the parameter, or has one value of an unusual one.
+    Empty for learners without the parameter, and for those with one value of an unusual one, unless
+    all are such: a search by halving may leave one of the values.
     """
-    numbers = {finite_number(one.params.get(name)) for one in own}
-    values = sorted(value for value in numbers if value is not None)
-    if len(values) == 1 and name not in _SYMBOLS:
-        return {}
-    return {
-        value: best_of([one for one in own if one.params.get(name) == value]) for value in values
-    }
+    every = {learner: _best_by_value(own, name) for learner, own in own_settings.items()}
+    if name in _SYMBOLS:
+        return every
+    varied: dict[str, dict[float, Setting]] = {}
+    for learner, best in every.items():
+        varied[learner] = best if len(best) > 1 else {}
+    return varied if any(varied.values()) else every
+
+
+def _best_by_value(own: Sequence[Setting], name: str) -> dict[float, Setting]:
+    """The best setting for each finite value of a parameter, in ascending order of the values."""
+    settings: dict[float, list[Setting]] = {}
+    for one in own:
+        value = finite_number(one.params.get(name))
+        if value is not None:
+            settings.setdefault(value, []).append(one)
+    return {value: best_of(settings[value]) for value in sorted(settings)}
 
 
 def _draw_tradeoff(

@@ -166,10 +166,16 @@ class Cells(NamedTuple):
     columns: dict[str, Values]
 
     def texts(self, name: str) -> Texts:
-        """The cells of a column that the reader was asked to return as text."""
+        """The cells of a column as text.
+
+        Of a pipe, the cells before the first text of a column have been read as numbers.
+        """
         values = self.columns[name]
-        assert isinstance(values, Texts)
-        return values
+        if isinstance(values, Dates):
+            return values.texts()
+        if isinstance(values, Texts):
+            return values
+        return number_texts(values)
 
 
 # Numbers ------------------------------------------------------------------------------------------

@@ -79,15 +79,19 @@ def compare(
     mean = float(sum(gaps) / count)
     if count == 1 or not sampled:
         return Difference(mean, se=None, orders=count)
-    if len(set(gaps)) == 1:
-        p_value = 0.0 if gaps[0] else 1.0
-        return Difference(mean, se=0.0, orders=count, p_value=p_value)
+    se = stdev(map(float, gaps)) / math.sqrt(count)
+    p_value = _student(mean, se, count)
+    return Difference(mean, se=se, orders=count, p_value=p_value)
+
+
+def _student(mean: float, se: float, count: int) -> float:
+    """p-value of Student's t-test of `count` paired differences, by their mean and its error."""
+    if se == 0:  # all differences are equal, exactly or as floats
+        return 0.0 if mean else 1.0
     from scipy.special import stdtr  # Student's t without importing scipy.stats
 
-    se = stdev(map(float, gaps)) / math.sqrt(count)
-    one_sided = float(stdtr(count - 1, -abs(mean) / se))
-    p_value = 2 * one_sided
-    return Difference(mean, se=se, orders=count, p_value=p_value)
+    statistic = abs(mean) / se
+    return 2 * float(stdtr(count - 1, -statistic))
 
 
 def correct(differences: Sequence[Difference]) -> None:

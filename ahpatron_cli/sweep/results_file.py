@@ -430,12 +430,12 @@ class ResultsFile:
 
     def _unusable(self, error: OSError) -> UserError:
         """The error of a file that could be opened, but not locked, read or cut."""
-        hint = "wait for it, or choose another --out"
         if isinstance(error, BlockingIOError):
             problem = "another sweep is writing to this results file"
+            hint = "wait for it, or choose another --out"
             return self._fault(problem, ExitCode.LOCKED, hint)
         problem = f"the results file cannot be used: {error.strerror}"
-        return self._fault(problem, ExitCode.IO_ERROR, hint)
+        return self._fault(problem, ExitCode.IO_ERROR, "choose another --out")
 
     def _fault(self, problem: str, code: ExitCode, hint: str | None = None) -> UserError:
         """An error that names this file."""

@@ -58,17 +58,18 @@ class LabelTally:
 
     def add(self, labels: Floats) -> LabelTally:
         """Count the labels of the next rows, leaving out NaN; returns self."""
-        labels = labels[~np.isnan(labels)]
-        distinct, counts = np.unique(labels, return_counts=True)
+        present = labels[~np.isnan(labels)]
+        distinct, counts = np.unique(present, return_counts=True)
         for label, count in zip(distinct.tolist(), counts.tolist(), strict=True):
             self.count(label, count)
-        if len(labels) == 0:
+        if len(present) == 0:
             return self
-        self._changes += int(np.count_nonzero(labels[1:] != labels[:-1]))
-        first = float(labels[0])
+        changes = present[1:] != present[:-1]
+        self._changes += int(np.count_nonzero(changes))
+        first = float(present[0])
         if self._last is not None and self._last != first:
             self._changes += 1
-        self._last = float(labels[-1])
+        self._last = float(present[-1])
         return self
 
 
@@ -145,12 +146,10 @@ class LabelMap:
         """
         missing = np.isnan(labels)
         self.unlabelled += int(np.count_nonzero(missing))
-        fresh = set(labels[~missing].tolist()) - self._seen.keys()
-        first_rows = [(int(np.argmax(labels == label)), label) for label in fresh]
-        for row, label in sorted(first_rows):
-            self._seen[label] = None
-            if not self._fits(label):
-                raise self._unexpected(label, int(lines[row]))
+        present = set(labels[~missing].tolist())
+        new = present - self._seen.keys()
+        if new:
+            self._add_new(new, labels, lines)
         if self.classes:
             encoded = np.searchsorted(self.classes, labels).astype(np.float64)
         else:
@@ -160,6 +159,14 @@ class LabelMap:
         if count:
             self._encoded.add(encoded)
         return encoded
+
+    def _add_new(self, new: set[float], labels: Floats, lines: Integers) -> None:
+        """Take note of labels that occur for the first time; the first that may not is an error."""
+        first_rows = [(int(np.argmax(labels == label)), label) for label in new]
+        for row, label in sorted(first_rows):
+            self._seen[label] = None
+            if not self._fits(label):
+                raise self._unexpected(label, int(lines[row]))
 
     def _fits(self, label: float) -> bool:
         """Whether a label that was just seen for the first time may occur."""
@@ -173,16 +180,21 @@ class LabelMap:
         """Those of `PLAIN_PAIRS` that contain all labels seen or expected."""
         return _plain_pairs(self._seen.keys() | self._expected)
 
+    def _only_other(self) -> float | None:
+        """The label that --positive does not name, if only one is known; else None."""
+        others = self._seen.keys() | self._expected
+        others.discard(self._positive)
+        if len(others) != 1:
+            return None
+        (only,) = others
+        return int_if_integral(only)
+
     def labels(self) -> Labels:
         """Labels in the order of their codes, as far as they are known; None: not known yet."""
-        if self._positive is not None:
-            others = (self._seen.keys() | self._expected) - {self._positive}
-            negative = None
-            if len(others) == 1:
-                negative = int_if_integral(others.pop())
-            return negative, self._positive
-        if self._labels:
+        if self._labels and self._positive is None:
             return self._labels
+        if self._positive is not None:
+            return self._only_other(), self._positive
         pairs = self._pairs()
         if len(pairs) == 1:
             return pairs[0]
@@ -194,10 +206,13 @@ class LabelMap:
         `limit` is the value of --limit, for the hint. One class is enough if --positive names it:
         `positive_named` means that it did, of the labels of a table, and that +1 is its code.
         """
-        positive = 1.0 if positive_named else self._positive
+        positive = self._positive
+        if positive_named:
+            positive = 1.0
         has_positive = positive is not None and positive in self._seen
         has_both = self._positive is None and len(self._seen) >= 2
-        if has_positive or has_both or self._origin == "model" or watch.ended_by:
+        may_lack_one = self._origin == "model" or watch.ended_by
+        if has_positive or has_both or may_lack_one:
             return self.labels()
         raise self._nothing_to_learn(limit)
 
@@ -251,7 +266,8 @@ def _plain_pairs(labels: Set[float]) -> list[tuple[float, float]]:
 def find_labels(path: str, tally: LabelTally) -> tuple[float, ...] | None:
     """The distinct labels of a file in increasing order; None if there are fewer than two."""
     labels = sorted(tally.counts)
-    if fault := class_fault(tally):
+    fault = class_fault(tally)
+    if fault:
         problem = f"{len(labels)} different labels: {show_all(labels)}"
         if tally.overflowed:
             problem = f"more than {problem}"
@@ -264,11 +280,12 @@ def find_labels(path: str, tally: LabelTally) -> tuple[float, ...] | None:
 
 def class_fault(tally: LabelTally) -> str | None:
     """The reason why these labels cannot be classes; None if they can."""
-    labels = tally.counts
     if tally.overflowed:
         return f"there may be {MAX_CLASSES:,} classes at most"
+    labels = tally.counts
     hardly_repeat = len(labels) > 2 and 2 * len(labels) > tally.rows
-    if hardly_repeat and any(label % 1 for label in labels):
+    has_fractions = any(label % 1 for label in labels)
+    if hardly_repeat and has_fractions:
         return "fractions that hardly repeat suggest regression, which is not supported"
     return None
 
@@ -299,7 +316,8 @@ def show(label: float) -> str:
 def show_all(labels: Iterable[float]) -> str:
     """The distinct labels as text; of many, the first few and their number."""
     distinct = sorted(labels)
-    text = ", ".join(map(show, distinct[:5]))
+    first = [show(label) for label in distinct[:5]]
+    text = ", ".join(first)
     if len(distinct) > 5:
         text += f", … ({len(distinct)} in all)"
     return text

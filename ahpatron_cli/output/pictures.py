@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 Look: TypeAlias = dict[str, Any]
 """Matplotlib properties of a line."""
+Looks: TypeAlias = Mapping[str, Look]
+"""The look of each learner, by its name in tables."""
 Panel: TypeAlias = tuple[str, "Callable[[Axes], None]"]
 """A caption and a function that draws on axes."""
 
@@ -96,10 +98,12 @@ def picture_format(path: str | Path, *others: str) -> str:
     known = (*others, *_UNDATED)
     formats = {f".{name}": name for name in known}
     format = format_of_suffix(path, formats=formats)
-    if format not in others and not has_matplotlib():
-        instead = "".join(f", or write a .{name} file" for name in others)
-        raise usage(f"writing .{format} pictures needs matplotlib", INSTALL + instead)
-    return format
+    if format in others or has_matplotlib():
+        return format
+    hint = INSTALL
+    for name in others:
+        hint += f", or write a .{name} file"
+    raise usage(f"writing .{format} pictures needs matplotlib", hint)
 
 
 def picture(draw: Callable[[], Figure], format: str, *, transparent: bool = False) -> bytes:
@@ -153,13 +157,14 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
     """Positions close to `wanted`, in the same order, at least `gap` apart, within the limits."""
-    order = sorted(range(len(wanted)), key=wanted.__getitem__)
-    places = [0.0] * len(wanted)
+    count = len(wanted)
+    order = sorted(range(count), key=wanted.__getitem__)
+    places = [0.0] * count
     below = low - gap
     for number in order:
         below = max(wanted[number], below + gap)
         places[number] = below
-    needed = gap * (len(wanted) - 1)
+    needed = gap * (count - 1)
     above = max(high, low + needed) + gap
     for number in reversed(order):
         above = min(places[number], above - gap)
@@ -225,11 +230,13 @@ def write_curve(path: str | Path, curves: Sequence[Curve]) -> None:
 
 
 def _as_csv(curves: Sequence[Curve]) -> str:
+    """Learning curves as CSV text, with a row per point."""
     rows = list[Json]()
     for curve in curves:
+        mistakes = curve.mistakes.tolist()
         columns: dict[str, list[float]] = {
             "round": curve.rounds.tolist(),
-            "mistakes": [int_if_integral(count) for count in curve.mistakes.tolist()],
+            "mistakes": [int_if_integral(count) for count in mistakes],
             "mistake_rate": curve.mistake_rate.tolist(),
         }
         if curve.recent_rate is not None:
@@ -253,16 +260,16 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
         look = look_of[number]
         look["marker"] = None
         rates = _draw_curve(axes, curve, look)
+        highest = max(highest, float(rates.max()))
         last = percent(curve.mistake_rate[-1])
         label = f"{_shown(curve.label)}  {last} %"
-        names.append(NamedLine(label, float(rates[-1]), look))
-        highest = max(highest, float(rates.max()))
-    for baseline in {curve.baseline for curve in curves if curve.baseline is not None}:
-        look = {"color": PALE, "linestyle": ":"}
-        height = 100 * baseline
-        axes.axhline(height, **look, linewidth=1.0)
-        names.append(NamedLine(f"baseline  {percent(baseline)} %", height, look))
-        highest = max(highest, height)
+        end = float(rates[-1])
+        names.append(NamedLine(label, end, look))
+    baselines = {curve.baseline for curve in curves if curve.baseline is not None}
+    for baseline in baselines:
+        line = _draw_baseline(axes, baseline)
+        highest = max(highest, line.end)
+        names.append(line)
     axes.set_title(_title_of_curves(curves))
     axes.set_xlabel("round t")
     axes.set_ylabel("mistake rate |M_t| / t (%)")
@@ -275,9 +282,18 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
+def _draw_baseline(axes: Axes, rate: float) -> NamedLine:
+    """Plot the mistake rate of a constant prediction as a dotted line."""
+    look: Look = {"color": PALE, "linestyle": ":"}
+    height = 100 * rate
+    axes.axhline(height, **look, linewidth=1.0)
+    return NamedLine(f"baseline  {percent(rate)} %", height, look)
+
+
 def _draw_curve(axes: Axes, curve: Curve, look: Look) -> Floats:
     """Plot one learning curve; returns the rates that are drawn, in percent."""
-    drawn = curve.rounds >= _FIRST_DRAWN * curve.rounds[-1]
+    first = _FIRST_DRAWN * curve.rounds[-1]
+    drawn = curve.rounds >= first
     rounds = curve.rounds[drawn]
     rates: Floats = 100 * curve.mistake_rate[drawn]
     axes.plot(rounds, rates, **look)
@@ -327,15 +343,21 @@ def check_axis(x: str | None, names: Sequence[str]) -> None:
 
 def learners_of(findings: SweepSummary) -> list[str]:
     """Names of all learners, in order of first appearance."""
-    settings = (setting for found in findings.datasets for setting in found.settings)
-    return list(dict.fromkeys(setting.name for setting in settings))
+    names: dict[str, None] = {}
+    for found in findings.datasets:
+        for setting in found.settings:
+            names[setting.name] = None
+    return list(names)
 
 
 def axes_of(datasets: Sequence[DatasetSummary]) -> list[str]:
     """Varied parameters that can be the x axis, in order of preference."""
-    tried = [own for found in datasets for own in found.tried.values()]
-    names = {name: None for own in tried for name in varied_numbers(own)}
-    return sorted(names, key=[*_SYMBOLS, *names].index)
+    names: dict[str, None] = {}
+    for found in datasets:
+        for own in found.tried.values():
+            names.update(dict.fromkeys(varied_numbers(own)))
+    preference = [*_SYMBOLS, *names]
+    return sorted(names, key=preference.index)
 
 
 def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
@@ -343,22 +365,23 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
 
     Of settings that are equal in both, the first is taken.
     """
+
+    def by_time(setting: Setting) -> tuple[float, float]:
+        return setting.summary.seconds_mean, setting.cost
+
     front: list[Setting] = []
-    fastest_first = sorted(settings, key=lambda each: (each.summary.seconds_mean, each.cost))
-    for setting in fastest_first:
+    for setting in sorted(settings, key=by_time):
         if not front or setting.cost < front[-1].cost:
             front.append(setting)
     return front
 
 
-def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look]) -> list[Panel]:
+def panels(found: DatasetSummary, x: str | None, by_learner: Looks) -> list[Panel]:
     """Panels of a data set: metric against a parameter (if varied) and against time."""
     metric = found.criterion.metric.short
     made: list[Panel] = []
-    wanted = [name for name in axes_of([found]) if x in (None, name)]
-    drawable = [name for name in wanted if _best_by_value(found.compared, name)]
-    if drawable:
-        parameter = drawable[0]
+    parameter = _axis_of(found, x)
+    if parameter is not None:
         caption = f"{metric} against {parameter}"
         if any(one.sd for one in found.compared):
             caption += "; bands: ± standard deviation"
@@ -368,8 +391,17 @@ def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look])
     hidden = len(found.settings) - len(found.compared)
     if hidden:
         caption += f"; {counted(hidden, 'setting')} with too few permutations not drawn"
-    made.append((caption, partial(_draw_tradeoff, found=found, by_learner=by_learner)))
+    draw = partial(_draw_tradeoff, found=found, by_learner=by_learner)
+    made.append((caption, draw))
     return made
+
+
+def _axis_of(found: DatasetSummary, x: str | None) -> str | None:
+    """The parameter on the x axis: the one asked for, or the first that has values to draw."""
+    for name in axes_of([found]):
+        if x in (None, name) and _best_by_value(found.compared, name):
+            return name
+    return None
 
 
 def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
@@ -411,7 +443,8 @@ def _metric(settings: Sequence[Setting], deviations: int = 0) -> list[float]:
     values = []
     for one in settings:
         sd = one.sd or 0
-        values.append(unit * (one.mean + deviations * sd))
+        value = one.mean + deviations * sd
+        values.append(unit * value)
     return values
 
 
@@ -420,7 +453,7 @@ def _draw_parameter(
     *,
     found: DatasetSummary,
     name: str,
-    by_learner: Mapping[str, Look],
+    by_learner: Looks,
 ) -> None:
     """Plot the metric of each learner's best setting per parameter value, with bands of ± sd.
 
@@ -457,7 +490,10 @@ def _draw_parameter(
 def _by_learner(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
     """Settings of each learner, by its name, in order of first appearance."""
     groups = grouped(settings, lambda one: (one.name,))
-    return {own[0].name: own for own in groups}
+    by_name = {}
+    for own in groups:
+        by_name[own[0].name] = own
+    return by_name
 
 
 def _varied_by_value(
@@ -491,7 +527,7 @@ def _draw_tradeoff(
     axes: Axes,
     *,
     found: DatasetSummary,
-    by_learner: Mapping[str, Look],
+    by_learner: Looks,
 ) -> None:
     """Plot the metric against time, a dot per setting, and the Pareto front."""
 
@@ -531,16 +567,22 @@ def _value_axis(axes: Axes, *, log: bool) -> None:
     axes.set_xscale("log" if log else "linear")
     axes.margins(x=0.05)
     low, high = axes.get_xlim()
-    axes.xaxis.set_major_locator(MaxNLocator(4))
     if log and high / low >= 6:
-        subs: tuple[float, ...] = (1.0,)
-        if high / low < 50:
-            subs = (1.0, 2.0, 5.0)
-        elif high / low < 2000:
-            subs = (1.0, 3.0)
+        subs = _log_ticks(high / low)
         axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter("{x:g}")
+
+
+def _log_ticks(ratio: float) -> tuple[float, ...]:
+    """Multiples of powers of ten that have a tick, by the ratio of the ends of the axis."""
+    if ratio < 50:
+        return 1.0, 2.0, 5.0
+    if ratio < 2000:
+        return 1.0, 3.0
+    return (1.0,)
 
 
 def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
@@ -548,16 +590,19 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
 
     If Friedman's test rejects, bars connect groups that do not differ significantly.
     """
-    learners = sorted(ranks.mean_ranks, key=lambda learner: ranks.mean_ranks[learner])
+    learners = sorted(ranks.mean_ranks, key=ranks.mean_ranks.__getitem__)
     values = [ranks.mean_ranks[learner] for learner in learners]
     count = len(learners)
     places = range(count)
     axes.plot(values, places, "o", color=_COLOURS[0], markersize=5)
-    texts = [f"{_shown(learner)}  {ranks.mean_ranks[learner]:.2f}" for learner in learners]
+    texts = []
+    for learner, value in zip(learners, values, strict=True):
+        texts.append(f"{_shown(learner)}  {value:.2f}")
     axes.set_yticks(places, texts)
     axes.set_ylim(count - 0.5, -0.5)
+    width = 0.03 * count  # of the place of a bar
     bars = len(ranks.groups) + 1
-    axes.set_xlim(0.8, count + 0.2 + 0.03 * count * bars)
+    axes.set_xlim(0.8, count + 0.2 + width * bars)
     axes.set_xticks(range(1, count + 1))
     axes.grid(axis="x")
     axes.set_xlabel("mean rank; 1 is best")
@@ -566,7 +611,7 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
         title += "\nbars: no significant difference (Nemenyi, 5 %)"
     axes.set_title(title)
     for number, group in enumerate(ranks.groups, start=1):
-        place = count + 0.2 + 0.03 * count * number
+        place = count + 0.2 + width * number
         top = learners.index(group[0])
         bottom = learners.index(group[-1])
         axes.plot([place, place], [top, bottom], color=INK, linewidth=2.4)

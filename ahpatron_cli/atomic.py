@@ -5,6 +5,8 @@ disk. Devices and pipes are written in place. A process that is killed leaves it
 behind; the next one that writes to the folder removes it. The same goes for temporary folders.
 """
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import io
@@ -20,9 +22,12 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from ahpatron_cli.errors import ExitCode, Place, UserError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 Output: TypeAlias = IO[Any]
 FORMATS_BY_SUFFIX = {
@@ -239,7 +244,7 @@ class _OutputFile(io.FileIO):
         super().__init__(descriptor, "w")
         self._target = target
 
-    def write(self, data: Any, /) -> int:
+    def write(self, data: ReadableBuffer, /) -> int:
         with _faults_of(self._target):
             return super().write(data)
 

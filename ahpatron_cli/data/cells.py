@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,7 +139,7 @@ class Dates:
         clocks = self.moments - midnights
         dates = midnights.astype(np.int64)
         nanoseconds = clocks.astype("timedelta64[ns]").astype(np.int64)
-        days: Floats = _with_fraction(dates, nanoseconds)
+        days = _with_fraction(dates, nanoseconds)
         days[np.isnat(self.moments)] = np.nan
         return days
 
@@ -233,14 +233,24 @@ def days(cell: str) -> float | None:
     found = _moment(cell)
     if found is None:
         return None
-    return float(_with_fraction(*found))
+    date, nanoseconds = found
+    return _with_fraction(date, nanoseconds)
 
 
-def _with_fraction(date: Any, nanoseconds: Any) -> Any:
+@overload
+def _with_fraction(date: int, nanoseconds: int) -> float: ...
+
+
+@overload
+def _with_fraction(date: Integers, nanoseconds: Integers) -> Floats: ...
+
+
+def _with_fraction(date: int | Integers, nanoseconds: int | Integers) -> float | Floats:
     """Days since 1970-01-01, of whole days and nanoseconds: integers, or arrays of these."""
     is_before = date < 0  # then -1 hour is 0 days - 1 hour, not -1 day + 23 hours: rounded less
     whole = date + is_before
-    fraction = (nanoseconds - _DAY * is_before) / _DAY
+    left = nanoseconds - _DAY * is_before
+    fraction = left / _DAY
     return whole + fraction
 
 

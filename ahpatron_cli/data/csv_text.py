@@ -8,6 +8,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
@@ -36,7 +37,8 @@ _PRINTABLE = bytes([ord("\n"), *range(ord(" "), 127)])
 _QUOTED = re.compile(r'"[^"]*"')
 
 
-class Spans(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Spans:
     """Cells of a column as they are written: data[begin:end] of each row."""
 
     data: bytes
@@ -46,8 +48,10 @@ class Spans(NamedTuple):
     def __len__(self) -> int:
         return len(self.ends)
 
-    def __getitem__(self, part: Any) -> Any:
-        return Spans(self.data, self.begins[part], self.ends[part])
+    def __getitem__(self, part: slice | Integers) -> Spans:
+        begins = self.begins[part]
+        ends = self.ends[part]
+        return Spans(self.data, begins, ends)
 
     def nonzero(self) -> Flags:
         """Whether each cell, which is a number, has a digit other than 0."""

@@ -249,9 +249,9 @@ def _with_fraction(date: int | Integers, nanoseconds: int | Integers) -> float |
     """Days since 1970-01-01, of whole days and nanoseconds: integers, or arrays of these."""
     is_before = date < 0  # then -1 hour is 0 days - 1 hour, not -1 day + 23 hours: rounded less
     whole = date + is_before
-    left = nanoseconds - _DAY * is_before
-    fraction = left / _DAY
-    return whole + fraction
+    left: Any = nanoseconds - _DAY * is_before
+    days: float | Floats = whole + left / _DAY
+    return days
 
 
 def _moment(cell: str) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import FrameType
@@ -465,7 +466,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             return self._selected_sigma(rows, encoded, kernel)
 
         given = self._given_params()
-        learner, kernel = configured(self.learner, self.kernel, given, select_sigma)
+        learner, kernel = configured(self.learner, self.kernel, given, select_sigma=select_sigma)
         self._seed = self._new_seed()
         seed = generator_seed(self._seed, 0, learner.name)
         classes = len(coding.classes)
@@ -546,8 +547,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 part = piece if isinstance(order, slice) else order[piece]
                 own = None if weights is None else weights[part]
                 ready = self._ready(_part(rows, part))
-                found = _on_one_thread(self.player_.feed, ready, encoded[part], own)
-                scores.append(found)
+                feed = partial(self.player_.feed, ready, encoded[part], own)
+                scores.append(_on_one_thread(feed))
         except BaseException as error:
             if not self.player_.is_intact:
                 self._forget()
@@ -575,7 +576,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         else:
             rows, _ = self._rows(X)
         try:
-            return _on_one_thread(self.player_.scores, self._ready(rows))
+            ready = self._ready(rows)
+            return _on_one_thread(lambda: self.player_.scores(ready))
         except NumericalError as error:
             numbers = np.arange(len(rows))
             raise _named(error, numbers) from None
@@ -773,11 +775,17 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _refuse_auto(kernel: str) -> float:
+    """The answer to `sigma="auto"` where there are no rows yet."""
+    raise ValueError("sigma='auto' needs rows to choose from: give a number")
+
+
 def configured(
     learner: str | None,
     kernel: str | None,
     given: Mapping[str, Value | None],
-    select_sigma: Callable[[str], float] | None = None,
+    *,
+    select_sigma: Callable[[str], float] = _refuse_auto,
 ) -> tuple[Learner, Kernel]:
     """Create a learner and a kernel with the given parameters; None selects the default.
 
@@ -801,8 +809,6 @@ def configured(
         _warn_user(f"{kind.name} has a kernel of its own and does not use {unused}")
         of_kernel = {}
     if "sigma" in of_kernel and known.get("sigma") == "auto":
-        if select_sigma is None:
-            raise ValueError("sigma='auto' needs rows to choose from: give a number")
         known["sigma"] = select_sigma(kernel_name)
     setup = Setup(
         learner=kind.name,
@@ -880,15 +886,15 @@ def _are_made_dense(rows: Rows) -> bool:
     return is_dense(len(head), width=last + 2, stored=len(head.values))
 
 
-def _on_one_thread(compute: Callable[..., Result], *arguments: object) -> Result:
-    """Return `compute(*arguments)`, run with one BLAS thread as on the command line."""
+def _on_one_thread(compute: Callable[[], Result]) -> Result:
+    """Return `compute()`, run with one BLAS thread as on the command line."""
     # not by `BLAS.limit`, which takes as long as learning from a row
     threads = [(library, library.get_num_threads()) for library in BLAS.lib_controllers]
     several = [(library, count) for library, count in threads if count != 1]
     for library, _ in several:
         library.set_num_threads(1)
     try:
-        return compute(*arguments)
+        return compute()
     finally:
         for library, count in several:
             library.set_num_threads(count)

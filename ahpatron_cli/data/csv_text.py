@@ -209,7 +209,10 @@ class CsvReader:
         """Yield pieces of text that end at a line end outside of quotes."""
         held = b""
         mark = BYTE_ORDER_MARK
-        while piece := self._read(self._piece):
+        while True:
+            piece = self._read(self._piece)
+            if not piece:
+                break
             held += piece
             end = _end_of_records(held)
             if end:
@@ -218,13 +221,19 @@ class CsvReader:
                 mark = b""
             elif len(held) > MAX_LINE:
                 break
-        if len(held) > MAX_LINE or held.count(b'"') % 2:
-            problem = f"a line may hold {MAX_LINE >> 20} MiB at most"
-            if b'"' in held:
-                problem = "a double quote opens here and does not close"
-            raise bad_data(problem, self.path, self._line)
+        self._check_last(held)
         if held:
             yield held.removeprefix(mark) + b"\n"
+
+    def _check_last(self, held: bytes) -> None:
+        """Refuse a last line that is too long or in which a quote does not close."""
+        is_open = held.count(b'"') % 2 == 1
+        if len(held) <= MAX_LINE and not is_open:
+            return
+        problem = f"a line may hold {MAX_LINE >> 20} MiB at most"
+        if b'"' in held:
+            problem = "a double quote opens here and does not close"
+        raise bad_data(problem, self.path, self._line)
 
     def _plain(
         self, raw: bytes, used: set[str], text: set[str], copied: Collection[str]
@@ -374,20 +383,27 @@ class CsvReader:
         except UnicodeDecodeError as fault:
             at = fault.start
         if at >= 0:
-            encoding = "UTF-16" if b"\0" in raw else "WINDOWS-1252"
-            command = f"iconv -f {encoding} -t UTF-8 {as_word(self.path)} > utf8.csv"
-            hint = f"if it is {encoding} text, convert it: `{command}`"
-            problem = "the text must be UTF-8, without NUL bytes"
-            line = self._line + raw.count(b"\n", 0, at)
-            raise bad_data(problem, self.path, line=line, hint=hint)
+            raise self._no_utf8(raw, at)
         return text
+
+    def _no_utf8(self, raw: bytes, at: int) -> UserError:
+        """The error for bytes that are no text from this position on."""
+        encoding = "WINDOWS-1252"
+        if b"\0" in raw:
+            encoding = "UTF-16"
+        command = f"iconv -f {encoding} -t UTF-8 {as_word(self.path)} > utf8.csv"
+        hint = f"if it is {encoding} text, convert it: `{command}`"
+        problem = "the text must be UTF-8, without NUL bytes"
+        line = self._line + raw.count(b"\n", 0, at)
+        return bad_data(problem, self.path, line=line, hint=hint)
 
     def _check_header(self, lines: int) -> None:
         """Refuse a first record of so many lines that is no header with distinct names."""
-        if not self.names:
-            problem = "there is no header: the first line must name the columns"
-            raise bad_data(problem, self.path, 1, "the file is empty, or its first line is blank")
         names = self.names
+        if not names:
+            problem = "there is no header: the first line must name the columns"
+            hint = "the file is empty, or its first line is blank"
+            raise bad_data(problem, self.path, line=1, hint=hint)
         numbered = [f"c{i}" for i in range(1, len(names) + 1)]
         twice = [name for name, count in Counter(names).items() if count > 1]
         if not any(names):
@@ -487,23 +503,35 @@ def _end_of_records(text: bytes) -> int:
 
 def _bare(raw: bytes, sign: bytes) -> bytes | None:
     """Text after `MARGIN`, without CR, spaces around cells and quotes; None if it is unusual."""
-    data = MARGIN + raw
+    data: bytes | None = MARGIN + raw
     if b"\r" in raw:
-        data = data.replace(b"\r\n", b"\n")
-        if b"\r" in data:
-            return None
-    for _ in range(5):
-        if b" " not in raw or not _padded(data, sign):
-            break
-        for space in (sign + b" ", b" " + sign, b"\n ", b" \n"):
-            data = data.replace(space, space.strip(b" "))
-    else:
+        data = _without_returns(MARGIN + raw)
+    if data is not None and b" " in raw:
+        data = _without_padding(data, sign)
+    if data is None or b'"' not in raw:
+        return data
+    if not _removable_quotes(data, sign):
         return None
-    if b'"' in raw:
-        if not _removable_quotes(data, sign):
-            return None
-        data = data.replace(b'"', b"")
-    return data
+    return data.replace(b'"', b"")
+
+
+def _without_returns(data: bytes) -> bytes | None:
+    """Text with line ends in place of CR LF; None if there are other CR."""
+    plain = data.replace(b"\r\n", b"\n")
+    if b"\r" in plain:
+        return None
+    return plain
+
+
+def _without_padding(data: bytes, sign: bytes) -> bytes | None:
+    """Text without spaces around cells; None if there are many in a row."""
+    around = (sign + b" ", b" " + sign, b"\n ", b" \n")
+    for _ in range(5):
+        if not _padded(data, sign):
+            return data
+        for space in around:
+            data = data.replace(space, space.strip(b" "))
+    return None
 
 
 def _layout(data: bytes, sign: bytes, width: int) -> _Layout | None:

@@ -108,6 +108,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         return code_of
 
     def _mixed(self, values: Values, row: int, cells: Cells, path: str) -> UserError:
+        """The error for a cell of another type."""
         cell = cell_text(values, row)
         line = int(cells.lines[row])
         return mixed(self.name, self.kind, cell=cell, path=path, line=line)
@@ -201,10 +202,12 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
 
     def text_columns(self) -> set[str]:
         """Columns whose text is needed: label, id, categories."""
-        names = {column.name for column in self.columns if column.kind == "category"}
-        names.add(self.label)
+        names = {self.label}
         if self.id:
             names.add(self.id)
+        for column in self.columns:
+            if column.kind == "category":
+                names.add(column.name)
         return names
 
     def check_columns(self, names: Collection[str], path: str) -> None:
@@ -214,9 +217,9 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             asked.append(self.id)
         lost = [name for name in asked if name not in names]
         if lost:
-            problem = f"columns are missing: {listed(lost)}"
+            missing = listed(lost)
             hint = f"the columns are {listed(names)}"
-            raise bad_data(problem, path, line=1, hint=hint)
+            raise bad_data(f"columns are missing: {missing}", path, line=1, hint=hint)
 
     def encode(self, cells: Cells, path: str, unseen: Unseen) -> Batch:
         """Convert cells to a batch of numeric rows; counts cells that are new in `unseen`."""
@@ -300,9 +303,10 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
 
     def label_named(self, text: str) -> str | None:
         """The label that a text stands for, in whatever spelling; None if there is none."""
-        key = label_key(text, self.label_kind)
+        kind = self.label_kind
+        key = label_key(text, kind)
         for name in self.labels:
-            if label_key(name, self.label_kind) == key:
+            if label_key(name, kind) == key:
                 return name
         return None
 
@@ -376,14 +380,16 @@ def cell_text(values: Values, row: int) -> str:
     one = values[row : row + 1]
     if isinstance(one, Dates):
         one = one.texts()
+    [cell] = one.tolist()
     if isinstance(one, Texts):
-        return one.tolist()[0]
-    return number_text(one.tolist()[0])
+        return str(cell)
+    return number_text(cell)
 
 
 def _counted(counts: Counter[str]) -> str:
     """Names with their counts: `age (3), city (1)`."""
-    return listed(f"{name} ({count:,})" for name, count in counts.items())
+    shown = [f"{name} ({count:,})" for name, count in counts.items()]
+    return listed(shown)
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:

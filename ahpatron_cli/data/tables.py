@@ -791,9 +791,7 @@ def infer(
     path = reader.path
     label = options.label or ""
     index = pandas_index(reader.names)
-    others = {label, options.id, *options.drop, *index}
-    features = [name for name in reader.names if name not in others]
-    seen = _Statistics(features, options)
+    seen = _Statistics(_feature_columns(reader.names, options), options)
     seen.add_all(batches, no_numbers)
     seen.check(path)
     found = _infer_columns(seen.columns, options.missing, path, on_fault=on_fault)
@@ -813,6 +811,12 @@ def infer(
     )
     notes = _column_notes(seen.columns, found, index=index, missing=options.missing)
     return schema, (*labels.notes, *notes), labels.tally(seen.labelled)
+
+
+def _feature_columns(names: Sequence[str], options: TableOptions) -> list[str]:
+    """The columns that are neither label nor id, nor left out."""
+    others = {options.label, options.id, *options.drop, *pandas_index(names)}
+    return [name for name in names if name not in others]
 
 
 def _infer_columns(

@@ -41,6 +41,8 @@ Look: TypeAlias = dict[str, Any]
 """Matplotlib properties of a line."""
 Looks: TypeAlias = Mapping[str, Look]
 """The look of each learner, by its name in tables."""
+ByValue: TypeAlias = dict[float, Setting]
+"""Settings by the value of a parameter."""
 Panel: TypeAlias = tuple[str, "Callable[[Axes], None]"]
 """A caption and a function that draws on axes."""
 
@@ -146,12 +148,13 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     for number, name in enumerate(names):
         round_of_colours, colour = divmod(number, len(_COLOURS))
         stroke = round_of_colours % len(_STROKES)
-        made[name] = {
+        look: Look = {
             "color": _COLOURS[colour],
             "linestyle": _STROKES[stroke],
             "marker": _MARKERS[stroke],
             "markersize": 4,
         }
+        made[name] = look
     return made
 
 
@@ -189,11 +192,12 @@ def _name_lines(axes: Axes, names: Sequence[NamedLine]) -> None:
     places = spread(ends, gap=gap, low=low, high=high)
     beside = axes.get_yaxis_transform()
     for line, place in zip(names, places, strict=True):
+        look = line.look
         thread = None
-        if line.look["linestyle"] == "none":  # dots end nowhere: one before the name
-            axes.plot([1.06], [place], **line.look, transform=beside, clip_on=False)
+        if look["linestyle"] == "none":  # dots end nowhere: one before the name
+            axes.plot([1.06], [place], **look, transform=beside, clip_on=False)
         else:
-            thread = _thread(line.look)
+            thread = _thread(look)
         axes.annotate(
             line.name,
             xy=(1.01, line.end),
@@ -225,8 +229,9 @@ def write_curve(path: str | Path, curves: Sequence[Curve]) -> None:
     format = picture_format(path, "csv")
     if format == "csv":
         write_atomically(path, _as_csv(curves))
-    else:
-        write_atomically(path, picture(lambda: draw_curves(curves), format))
+        return
+    drawn = picture(lambda: draw_curves(curves), format)
+    write_atomically(path, drawn)
 
 
 def _as_csv(curves: Sequence[Curve]) -> str:
@@ -326,18 +331,18 @@ def write_plot(path: str | Path, summary: SweepSummary, x: str | None = None) ->
     """Write the plots of a sweep, a row of panels per data set; the suffix decides the format."""
     format = picture_format(path)
     check_axis(x, axes_of(summary.datasets))
-    write_atomically(path, picture(lambda: draw_sweep(summary, x), format))
+    content = picture(lambda: draw_sweep(summary, x), format)
+    write_atomically(path, content)
 
 
 def check_axis(x: str | None, names: Sequence[str]) -> None:
     """Refuse a parameter for the x axis that is not varied; `names` are those that are."""
     if x is None or x in names:
         return
+    hint = "vary it: -g NAME=V1,V2"
     if names:
         any_of = ", ".join(names)
         hint = suggestion(x, names) or f"use one of {any_of}"
-    else:
-        hint = "vary it: -g NAME=V1,V2"
     raise usage(f"--x {x}: no such parameter is varied", hint)
 
 
@@ -407,12 +412,9 @@ def _axis_of(found: DatasetSummary, x: str | None) -> str | None:
 def draw_sweep(summary: SweepSummary, x: str | None = None) -> Figure:
     """Figure of a sweep: mean ranks on top, then a row per data set (parameter, time)."""
     by_learner = looks(learners_of(summary))
-    rows = len(summary.datasets)
-    first = 0
     has_ranks = summary.ranks.p_value is not None
-    if has_ranks:
-        rows += 1
-        first = 1
+    first = 1 if has_ranks else 0
+    rows = first + len(summary.datasets)
     figure = _figure(2 * _WIDTH, _HEIGHT, names=len(by_learner), rows=rows)
     grid = figure.add_gridspec(rows, 2)
     if has_ranks:
@@ -422,7 +424,8 @@ def draw_sweep(summary: SweepSummary, x: str | None = None) -> Figure:
         for column, (_, draw) in enumerate(panels(found, x, by_learner)):
             axes = figure.add_subplot(grid[row, column])
             if column == 0:
-                axes.set_title(_title_of_data(found))
+                title = _title_of_data(found)
+                axes.set_title(title)
             draw(axes)
     return figure
 
@@ -430,10 +433,12 @@ def draw_sweep(summary: SweepSummary, x: str | None = None) -> Figure:
 def _title_of_data(found: DatasetSummary) -> str:
     """Title of the row of panels of a data set."""
     name = _shown(found.short)
-    title = f"{name}: {counted(found.data.rounds, 'round')}"
+    rounds = counted(found.data.rounds, "round")
+    title = f"{name}: {rounds}"
     repeats = max(one.summary.repeats for one in found.compared)
     if repeats > 1:
-        title += f", {orders(repeats, found.data.shuffled)}"
+        over = orders(repeats, found.data.shuffled)
+        title += f", {over}"
     return title
 
 
@@ -461,9 +466,11 @@ def _draw_parameter(
     """
     own_settings = _by_learner(found.compared)
     by_value = _varied_by_value(own_settings, name)
-    every = sorted({value for best in by_value.values() for value in best})
-    lowest = every[0]
-    highest = every[-1]
+    every: set[float] = set()
+    for best in by_value.values():
+        every.update(best)
+    lowest = min(every)
+    highest = max(every)
     names = list[NamedLine]()
     for learner, best in by_value.items():
         look = by_learner[learner] | {"linestyle": "-"}
@@ -482,7 +489,8 @@ def _draw_parameter(
         names.append(NamedLine(_shown(learner), means[-1], look))
     _value_axis(axes, log=lowest > 0 and highest >= 8 * lowest)
     symbol = _SYMBOLS.get(name, "")
-    axes.set_xlabel(f"{visible(name)} {symbol}".rstrip())
+    label = f"{visible(name)} {symbol}"
+    axes.set_xlabel(label.rstrip())
     axes.grid(axis="y")
     _metric_axis(axes, found, names)
 
@@ -498,7 +506,7 @@ def _by_learner(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
 
 def _varied_by_value(
     own_settings: Mapping[str, Sequence[Setting]], name: str
-) -> dict[str, dict[float, Setting]]:
+) -> dict[str, ByValue]:
     """The best setting of each learner for each value of a parameter.
 
     Empty for learners without the parameter, and for those with one value of an unusual one, unless
@@ -507,13 +515,13 @@ def _varied_by_value(
     every = {learner: _best_by_value(own, name) for learner, own in own_settings.items()}
     if name in _SYMBOLS:
         return every
-    varied: dict[str, dict[float, Setting]] = {}
+    varied: dict[str, ByValue] = {}
     for learner, best in every.items():
         varied[learner] = best if len(best) > 1 else {}
     return varied if any(varied.values()) else every
 
 
-def _best_by_value(own: Sequence[Setting], name: str) -> dict[float, Setting]:
+def _best_by_value(own: Sequence[Setting], name: str) -> ByValue:
     """The best setting for each finite value of a parameter, in ascending order of the values."""
     settings: dict[float, list[Setting]] = {}
     for one in own:
@@ -533,15 +541,18 @@ def _draw_tradeoff(
 
     def dots(settings: Sequence[Setting], **look: Any) -> None:
         seconds = [max(one.summary.seconds_mean, _FASTEST) for one in settings]
-        axes.plot(seconds, _metric(settings), **look)
+        values = _metric(settings)
+        axes.plot(seconds, values, **look)
 
     names = list[NamedLine]()
     for learner, own in _by_learner(found.compared).items():
         look = by_learner[learner] | {"linestyle": "none", "markeredgewidth": 0}
         dots(own, **look)
-        [best] = _metric([best_of(own)])
-        names.append(NamedLine(_shown(learner), best, look))
-    dots(pareto_front(found.compared), color=INK, linewidth=0.8, zorder=1.5)  # under the others
+        best = best_of(own)
+        [end] = _metric([best])
+        names.append(NamedLine(_shown(learner), end, look))
+    front = pareto_front(found.compared)
+    dots(front, color=INK, linewidth=0.8, zorder=1.5)  # under the others
     _value_axis(axes, log=True)
     axes.set_xlabel("learning time (s); line: Pareto front")
     _metric_axis(axes, found, names)

@@ -73,11 +73,10 @@ def plan(
             note(f"{path} has the same content as {twin}")
         notes = list(facts.notes)
         setups = with_sigma(list(job.setups(path, facts.rounds)), dataset, notes.append)
-        name = Path(path).name
         for text in notes:
-            note(f"{name}: {text}")
+            note(f"{Path(path).name}: {text}")
         if facts.sorted_labels and not options["shuffle"]:
-            warn(f"{name}: the rows are sorted by label; --shuffle permutes them")
+            warn(f"{Path(path).name}: the rows are sorted by label; --shuffle permutes them")
         mapped = folder / str(number)
         _store(dataset, mapped)
         data = _data_of(path, dataset, facts, shuffled=options["shuffle"], costs=costs)

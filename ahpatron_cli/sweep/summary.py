@@ -427,13 +427,9 @@ def _summarise_data(
 ) -> DatasetSummary:
     """Summarise the trials on one data set; `learners` are the names of editions."""
     tune = criterion.tune_orders
-    by_edition = grouped(trials, lambda trial: (trial.learner, trial.edition))
-    by_learner = []
+    by_learner = _by_learner(trials, learners)
     tried = {}
-    for group in by_edition:
-        first = group[0]
-        learner = learners[first.learner, first.edition]
-        by_learner.append((learner, group))
+    for learner, group in by_learner:
         tried[learner] = [some[0].params for some in grouped(group, setting_key)]
     settings_on = partial(_settings_on, by_learner=by_learner, tried=tried, metric=criterion.metric)
     groups = settings_on(lambda trial: not tune or trial.repeat < tune)
@@ -459,6 +455,16 @@ def _summarise_data(
         tried=tried,
         criterion=criterion,
     )
+
+
+def _by_learner(trials: Sequence[Outcome], names: EditionNames) -> list[tuple[str, list[Outcome]]]:
+    """Pairs of the name of each learner in tables and its trials."""
+    found = []
+    for group in grouped(trials, lambda trial: (trial.learner, trial.edition)):
+        first = group[0]
+        name = names[first.learner, first.edition]
+        found.append((name, group))
+    return found
 
 
 def _settings_on(

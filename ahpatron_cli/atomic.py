@@ -2,24 +2,32 @@
 
 Content is written to a temporary file in the same folder, which is renamed when every byte is on
 disk. Devices and pipes are written in place. A process that is killed leaves its temporary file
-behind; the next one that writes to the folder removes it.
+behind; the next one that writes to the folder removes it. The same goes for temporary folders.
 """
+
+from __future__ import annotations
 
 import errno
 import hashlib
 import io
 import os
 import platform
+import re
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from tempfile import TemporaryDirectory, gettempdir
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from ahpatron_cli.errors import ExitCode, Place, UserError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 Output: TypeAlias = IO[Any]
 FORMATS_BY_SUFFIX = {
@@ -32,6 +40,8 @@ FORMATS_BY_SUFFIX = {
 }
 _PREFIX = ".ahpatron-"
 _SUFFIX = ".tmp"
+_FOLDER = re.compile(r"ahpatron-(?P<machine>[0-9a-f]{12})-(?P<process>[0-9]+)-\w+")
+"""Names of temporary folders."""
 _OLD_SECONDS = 7 * 24 * 3600
 """Age at which a temporary file of another machine, or of version 1.0, is taken as left over."""
 DISK_FAULTS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -149,6 +159,42 @@ def _is_left_over(path: Path) -> bool:
         return False
 
 
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Context manager: a folder that is removed at the end, and those that killed processes left.
+
+    A killed process cannot remove its folder.
+    """
+    _remove_folders_left_over(Path(gettempdir()))
+    prefix = f"ahpatron-{_machine()}-{os.getpid()}-"
+    with TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def _remove_folders_left_over(parent: Path) -> None:
+    """Remove our temporary folders whose processes are gone.
+
+    Folders of another user, machine or container stay, and so do links: only here do the names say
+    whether the process is still running.
+    """
+    with suppress(OSError):
+        for path in parent.iterdir():
+            name = _FOLDER.fullmatch(path.name)
+            if name is None or name["machine"] != _machine():
+                continue
+            if _is_own_folder(path) and not _is_running(int(name["process"])):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_own_folder(path: Path) -> bool:
+    """Whether a path is a folder of this user, and no link to one."""
+    try:
+        status = path.lstat()
+    except OSError:  # another process has removed it
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
 def _is_running(process: int) -> bool:
     """Whether there is a process with this number."""
     try:
@@ -198,7 +244,7 @@ class _OutputFile(io.FileIO):
         super().__init__(descriptor, "w")
         self._target = target
 
-    def write(self, data: Any, /) -> int:
+    def write(self, data: ReadableBuffer, /) -> int:
         with _faults_of(self._target):
             return super().write(data)
 

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.cells import LabelKind, label_key, number
 from ahpatron_cli.data.labels import show
 
+LabelArray: TypeAlias = NDArray[Any]
+"""Labels of any type that NumPy can hold."""
+
 NUMBERS = "iuf"
 """Kinds of dtypes of numbers."""
 BOOLEANS = ("False", "True")
 
 
-def check_present(y: Any) -> None:
+def check_present(y: object) -> None:
     """Raise a ValueError if a Series lacks labels, with which scikit-learn cannot deal."""
     if hasattr(y, "isna") and np.any(y.isna()):
         raise ValueError("y contains NaN or NA: rows without a label cannot be learned")
 
 
-def check_labels(labels: NDArray[Any], given: Any) -> None:
+def check_labels(labels: LabelArray, given: object) -> None:
     """Raise a ValueError if labels are of several types; `given` is what the user passed.
 
     NumPy converts a list of numbers and text to text without a word.
@@ -54,36 +57,40 @@ def _type_names(values: Sequence[Any]) -> str:
     return ", ".join(sorted(names))
 
 
-def distinct_labels(labels: Any) -> NDArray[Any]:
+def distinct_labels(labels: ArrayLike) -> LabelArray:
     """The distinct labels in increasing order; a ValueError if they cannot be classes."""
     array = np.asarray(labels)
     check_labels(array, labels)
     distinct = np.unique(array)
-    if distinct.dtype.kind in "fcmM" and (distinct != distinct).any():
+    has_nan = distinct.dtype.kind in "fcmM" and (distinct != distinct).any()
+    if has_nan:
         raise ValueError("NaN is not a label")
-    if len(distinct) < 2:
-        raise ValueError(f"y has one class only, {distinct.tolist()[0]!r}: nothing to learn")
-    if len(distinct) > MAX_CLASSES:
-        raise ValueError(f"at most {MAX_CLASSES:,} classes are possible, got {len(distinct):,}")
+    count = len(distinct)
+    if count < 2:
+        only = distinct.tolist()[0]
+        raise ValueError(f"y has one class only, {only!r}: nothing to learn")
+    if count > MAX_CLASSES:
+        raise ValueError(f"at most {MAX_CLASSES:,} classes are possible, got {count:,}")
     return distinct
 
 
-def label_texts(labels: NDArray[Any]) -> list[str]:
+def label_texts(labels: LabelArray) -> list[str]:
     """Text of each label as in a table: 1 rather than 1.0, True, 2024-01-31."""
     if labels.dtype.kind == "M":
         texts: list[str] = np.datetime_as_string(labels, unit="auto").tolist()
         return texts
-    if labels.dtype.kind == "f":
-        return [_float_text(label) for label in labels.tolist()]
-    return [str(label) for label in labels.tolist()]
+    text_of = _float_text if labels.dtype.kind == "f" else str
+    return [text_of(label) for label in labels.tolist()]
 
 
 def _float_text(label: float) -> str:
     """Text of a number; also of NaN and infinity, which cannot be whole."""
-    return show(label) if np.isfinite(label) else str(label)
+    if np.isfinite(label):
+        return show(label)
+    return str(label)
 
 
-def are_plain_numbers(classes: NDArray[Any]) -> bool:
+def are_plain_numbers(classes: LabelArray) -> bool:
     """Whether labels are numbers that a model without a schema can hold: floats do not alter them.
 
     >>> are_plain_numbers(np.array([1, 2])), are_plain_numbers(np.array([2**53, 2**53 + 1]))
@@ -95,7 +102,7 @@ def are_plain_numbers(classes: NDArray[Any]) -> bool:
     return as_floats == label_texts(classes)
 
 
-def type_name(classes: NDArray[Any]) -> str:
+def type_name(classes: LabelArray) -> str:
     """Name of the dtype of labels for a model file: `int64`, `str`, `object`, `datetime64[ns]`."""
     if classes.dtype.kind == "U":
         return "str"
@@ -104,7 +111,7 @@ def type_name(classes: NDArray[Any]) -> str:
     return classes.dtype.name
 
 
-def kind_of(classes: NDArray[Any]) -> LabelKind:
+def kind_of(classes: LabelArray) -> LabelKind:
     """What labels of this dtype are in a table."""
     if classes.dtype.kind == "b":
         return "boolean"
@@ -115,7 +122,7 @@ def kind_of(classes: NDArray[Any]) -> LabelKind:
     return "text"
 
 
-def labels_from_texts(texts: Sequence[str], dtype: str | None, kind: LabelKind) -> NDArray[Any]:
+def labels_from_texts(texts: Sequence[str], dtype: str | None, kind: LabelKind) -> LabelArray:
     """Labels from their texts in a model file; a ValueError if they do not have this dtype.
 
     Without a dtype the model was made by the command line: labels are numbers or booleans if the
@@ -126,18 +133,32 @@ def labels_from_texts(texts: Sequence[str], dtype: str | None, kind: LabelKind) 
     >>> labels_from_texts(["007", "7"], None, "text")
     array(['007', '7'], dtype='<U3')
     """
-    are_booleans = kind == "boolean" and all(text in BOOLEANS for text in texts)
-    if dtype == "bool" or (dtype is None and are_booleans):
-        return np.array([BOOLEANS.index(text) for text in texts], dtype=bool)
-    if dtype is not None and "int" in dtype:
-        return np.array([int(text) for text in texts], dtype=dtype)
-    if dtype is not None:
-        return np.array(texts, dtype=dtype)
+    if dtype is None:
+        return _labels_of_command_line(texts, kind)
+    if dtype == "bool":
+        return _booleans(texts)
+    if "int" in dtype:
+        integers = [int(text) for text in texts]
+        return np.array(integers, dtype=dtype)
+    return np.array(texts, dtype=dtype)
+
+
+def _booleans(texts: Sequence[str]) -> LabelArray:
+    """Booleans from their texts; a ValueError for other texts."""
+    numbers = [BOOLEANS.index(text) for text in texts]
+    return np.array(numbers, dtype=bool)
+
+
+def _labels_of_command_line(texts: Sequence[str], kind: LabelKind) -> LabelArray:
+    """Labels of a model that was made by the command line, by what its schema says they are."""
+    if kind == "boolean" and set(texts) <= set(BOOLEANS):
+        return _booleans(texts)
     if kind != "number" or any(number(text) is None for text in texts):
         return np.array(texts)  # also if one stands for all others
     floats = np.array(texts, dtype=np.float64)
-    are_integers = (floats % 1 == 0).all()
-    return floats.astype(np.int64) if are_integers else floats
+    if np.any(floats % 1):
+        return floats
+    return floats.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -157,23 +178,23 @@ class LabelCoding:
         Whether all labels but the second class are encoded as -1 (`--positive`).
     """
 
-    classes: NDArray[Any]
+    classes: LabelArray
     codes: Mapping[Any, float]
     kind: LabelKind | None = None
     others: bool = False
 
     @classmethod
     def of(
-        cls, classes: NDArray[Any], *, kind: LabelKind | None = None, others: bool = False
+        cls, classes: LabelArray, *, kind: LabelKind | None = None, others: bool = False
     ) -> LabelCoding:
         """The coding of these classes; dates are always compared as in tables."""
         if classes.dtype.kind == "M":
             kind = "date"
         keys = _keys(classes, kind)
-        numbers: Sequence[float] | Floats = [-1.0, 1.0]
-        if len(classes) != 2:
-            numbers = np.arange(len(classes), dtype=float)
-        codes = dict(zip(keys, numbers, strict=True))
+        numbers = np.arange(len(classes), dtype=float)
+        if len(classes) == 2:
+            numbers = np.array([-1.0, 1.0])
+        codes = dict(zip(keys, numbers.tolist(), strict=True))
         return cls(classes=classes, codes=codes, kind=kind, others=others)
 
     @property
@@ -184,16 +205,19 @@ class LabelCoding:
             numbers = self.classes.tolist()
         return tuple(map(float, numbers))
 
-    def encode(self, labels: NDArray[Any]) -> Floats:
+    def encode(self, labels: LabelArray) -> Floats:
         """Code of each label; a ValueError for a label that is not among the classes."""
         keys = _keys(labels, self.kind)
         if self.others:
             return np.array([self.codes.get(key, -1.0) for key in keys])
+        codes = map(self.codes.__getitem__, keys)
         try:
-            return np.fromiter(map(self.codes.__getitem__, keys), np.float64, len(keys))
+            return np.fromiter(codes, np.float64, len(keys))
         except KeyError as error:
-            problem = f"y has labels that are not among the classes {self.classes.tolist()!r}"
-            raise ValueError(f"{problem}: {error.args[0]!r}") from None
+            strange = error.args[0]
+            classes = self.classes.tolist()
+            problem = f"y has labels that are not among the classes {classes!r}"
+            raise ValueError(f"{problem}: {strange!r}") from None
 
     def numbers(self, encoded: Floats) -> Integers:
         """Index in `classes` of each code."""
@@ -201,13 +225,13 @@ class LabelCoding:
             return (encoded > 0).astype(np.int64)
         return encoded.astype(np.int64)
 
-    def has_classes(self, classes: Any) -> bool:
+    def has_classes(self, classes: ArrayLike) -> bool:
         """Whether these are all classes, in any order."""
         given = _keys(np.asarray(classes), self.kind)
         return set(given) == self.codes.keys()
 
 
-def _keys(labels: NDArray[Any], kind: LabelKind | None) -> list[Any]:
+def _keys(labels: LabelArray, kind: LabelKind | None) -> list[Any]:
     """What labels are compared by: themselves, or their spelling in tables."""
     if kind is None:
         found: list[Any] = labels.tolist()

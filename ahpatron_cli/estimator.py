@@ -8,10 +8,11 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import FrameType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeGuard, TypeVar
 
 import msgspec
 import numpy as np
@@ -42,7 +43,7 @@ from ahpatron_cli.core.registry import is_path
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, unit_rows
 from ahpatron_cli.data.cells import LabelKind
 from ahpatron_cli.data.encoder import Encoder
-from ahpatron_cli.data.frames import column_names, frame_cells
+from ahpatron_cli.data.frames import Frame, column_names, frame_cells
 from ahpatron_cli.data.label_codes import LabelCodes
 from ahpatron_cli.data.layout import is_dense
 from ahpatron_cli.data.schema import Column, Schema, Unseen
@@ -51,6 +52,24 @@ from ahpatron_cli.model_file import Header, damaged, load_model, model_of, to_by
 from ahpatron_cli.output.predictions import chosen, label_names
 from ahpatron_cli.runner import Setup, generator_seed
 from ahpatron_cli.sigma import MOST_TRIED_ROWS, auto_sigma
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class SparseMatrix(Protocol):
+    """A sparse matrix or array of SciPy."""
+
+    def tocsr(self) -> object:
+        """The matrix as compressed rows."""
+        ...
+
+
+MatrixLike: TypeAlias = ArrayLike | SparseMatrix
+"""An array, a DataFrame or a sparse matrix of shape (n_samples, n_features)."""
+Labels: TypeAlias = NDArray[Any]
+"""Labels of any type, in an array."""
+Result = TypeVar("Result")
 
 BLAS = ThreadpoolController().select(user_api="blas")
 """The loaded BLAS library. Cached, because a lookup takes longer than one round of learning."""
@@ -158,7 +177,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     # Learning -----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Reset the estimator, then learn from these rows in the given order.
 
         A call that is refused or interrupted leaves the estimator as it was.
@@ -179,7 +198,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             self._fit(X, y, sample_weight)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
+    def _fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        """Learn from these rows as an unfitted estimator."""
         rows, labels, weights = self._examples(X, y, weights=sample_weight, first=True)
         if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
@@ -191,19 +211,23 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         scores: list[Floats] = []
         seen: list[Floats] = []
         for i in range(self.n_passes):
-            order: Any = slice(None)
-            if self.shuffle:  # as `run --shuffle` does in each repeat
-                generator = np.random.default_rng([self._seed, i])
-                order = generator.permutation(len(labels))
+            order = self._order_of_pass(i, len(labels))
             scores.append(self._feed(rows, encoded, weights, order=order))
             seen.append(encoded[order])
         self.online_scores_ = np.concatenate(scores)
         self._labels = np.concatenate(seen)
 
+    def _order_of_pass(self, number: int, rows: int) -> Integers | slice:
+        """The order in which a pass visits the rows, as in the repeats of `run --shuffle`."""
+        if not self.shuffle:
+            return slice(None)
+        generator = np.random.default_rng([self._seed, number])
+        return generator.permutation(rows)
+
     def partial_fit(
         self,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         check_input: bool = True,
@@ -243,7 +267,12 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _start(
-        self, X: Any, y: Any, *, classes: ArrayLike | None, sample_weight: ArrayLike | None
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        *,
+        classes: ArrayLike | None,
+        sample_weight: ArrayLike | None,
     ) -> None:
         """The first call of `partial_fit`."""
         rows, labels, weights = self._examples(X, y, weights=sample_weight, first=True)
@@ -260,21 +289,20 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _continue(
         self,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: ArrayLike,
         *,
         classes: ArrayLike | None,
         sample_weight: ArrayLike | None,
         check_input: bool,
     ) -> None:
         """A later call of `partial_fit`."""
-        weights: Any
         if check_input:
             rows, labels, weights = self._examples(X, y, weights=sample_weight, first=False)
         else:
-            rows = X
+            rows = np.asarray(X)
             labels = np.asarray(y)
-            weights = sample_weight
+            weights = None if sample_weight is None else np.asarray(sample_weight)
         coding = self._coding
         if classes is not None and not coding.has_classes(classes):
             raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
@@ -287,24 +315,33 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_computable(self, rows: Rows) -> None:
         """Raise a ValueError if a row overflows, before earlier blocks are learned."""
+        numbers = np.arange(len(rows))
         conversion = self.player_.conversion.copy()
         for start in range(0, len(rows), PIECE):
             part = slice(start, start + PIECE)
+            ready = self._ready(_part(rows, part))
             try:
-                conversion.convert(self._ready(_part(rows, part)))
+                conversion.convert(ready)
             except NumericalError as error:
-                raise _named(error, np.arange(len(rows))[part]) from None
+                raise _named(error, numbers[part]) from None
 
     def _by_class(
-        self, weights: Any, *, labels: NDArray[Any], encoded: Floats, coding: LabelCoding
-    ) -> Any:
+        self,
+        weights: Floats | None,
+        *,
+        labels: Labels,
+        encoded: Floats,
+        coding: LabelCoding,
+    ) -> Floats | None:
         """Sample weights times class weights, one per row; None if all are 1."""
-        if self.class_weight is None:
+        given = self.class_weight
+        if given is None:
             return weights
-        if isinstance(self.class_weight, Mapping):
-            of_classes = np.array(_weights_of(coding.classes, self.class_weight))
+        of_classes: Floats
+        if isinstance(given, Mapping):
+            of_classes = np.array(_weights_of(coding.classes, given))
         else:
-            of_classes = compute_class_weight(self.class_weight, classes=coding.classes, y=labels)
+            of_classes = compute_class_weight(given, classes=coding.classes, y=labels)
         of_rows = of_classes[coding.numbers(encoded)]
         if weights is None:
             return of_rows
@@ -328,8 +365,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             delattr(self, name)
 
     def _examples(
-        self, X: Any, y: Any, *, weights: ArrayLike | None, first: bool
-    ) -> tuple[Rows, NDArray[Any], Floats | None]:
+        self, X: MatrixLike, y: ArrayLike, *, weights: ArrayLike | None, first: bool
+    ) -> tuple[Rows, Labels, Floats | None]:
         """Validated rows, labels and weights, without the rows of weight 0."""
         if not first and weights is None and self._is_plain(X):
             labels = np.asarray(y)
@@ -347,44 +384,47 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if not np.asarray(weights).any():
             if first:
                 raise ValueError("Sample weights must contain at least one non-zero number.")
-            return _part(rows, slice(0)), labels[:0], None  # which is no fault of a stream
+            nothing = slice(0)  # which is no fault of a stream
+            return _part(rows, nothing), labels[nothing], None
         checked = _check_sample_weight(weights, labels, dtype=np.float64, ensure_non_negative=True)
         positive = np.flatnonzero(checked)
         return _part(rows, positive), labels[positive], np.asarray(checked[positive])
 
-    def _is_plain(self, X: Any) -> bool:
+    def _is_plain(self, X: MatrixLike) -> TypeGuard[Floats]:
         """Whether X is valid already, so that scikit-learn's slow validation can be skipped.
 
         Only used after the first call, which validates X and sets `n_features_in_`.
         """
         if type(X) is not np.ndarray or hasattr(self, "feature_names_in_"):
             return False
-        if X.dtype != np.float64 or X.shape[1:] != (self.n_features_in_,):
+        has_shape = X.shape[1:] == (self.n_features_in_,)
+        if X.dtype != np.float64 or not has_shape:
             return False
         return len(X) > 0 and bool(np.isfinite(X).all())
 
-    def _rows(self, X: Any, y: Any = NO_LABELS, first: bool = False) -> tuple[Rows, Any]:
+    def _rows(
+        self, X: MatrixLike, y: ArrayLike = NO_LABELS, first: bool = False
+    ) -> tuple[Rows, Labels]:
         """Rows and labels, validated by scikit-learn or converted by the schema of the model."""
         has_labels = not isinstance(y, str)
+        no_labels = np.empty(0)
         table = None if first else self._table(X)
         if table is not None:
             if not has_labels:
-                return table, y
+                return table, no_labels
             check_consistent_length(X, y)
             return table, column_or_1d(y)
-        options = {"reset": first, "accept_sparse": "csr", "dtype": np.float64}
-        found = validate_data(self, X, y, **options)
-        rows, labels = found if has_labels else (found, y)
-        if not isinstance(rows, np.ndarray) and rows.shape[1] > MOST_COLUMNS:
-            raise ValueError(
-                f"sparse X may have {MOST_COLUMNS} columns at most, got {rows.shape[1]}"
-            )
+        found = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
+        rows, labels = found if has_labels else (found, no_labels)
+        width = rows.shape[1]
+        if not isinstance(rows, np.ndarray) and width > MOST_COLUMNS:
+            raise ValueError(f"sparse X may have {MOST_COLUMNS} columns at most, got {width}")
         return rows_from(rows), labels
 
-    def _table(self, X: Any) -> Rows | None:
+    def _table(self, X: MatrixLike) -> Rows | None:
         """Numeric rows of a DataFrame with the columns of the model's table; None for other X."""
         schema = self._encoder.schema
-        if schema is None or not hasattr(X, "columns"):
+        if schema is None or not _is_frame(X):
             return None
         schema = msgspec.structs.replace(schema, id=None)
         names = [column.name for column in schema.columns]
@@ -398,16 +438,23 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             schema.check_columns(given, "X")
             cells = frame_cells(X, names, text=schema.text_columns(), path="X")
         try:
-            rows = schema.encode(cells, "X", unseen).stored
+            batch = schema.encode(cells, "X", unseen)
         except UserError as error:
             row = error.place.line if error.place else None
             raise ValueError(f"row {row} of X: {error}") from None
         for note in unseen.notes:
             _warn_user(note)
+        rows = batch.stored
         return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
 
     def _begin(
-        self, rows: Rows, encoded: Floats, *, coding: LabelCoding, y: Any, horizon: int | None
+        self,
+        rows: Rows,
+        encoded: Floats,
+        *,
+        coding: LabelCoding,
+        y: ArrayLike,
+        horizon: int | None,
     ) -> None:
         """Create the `Player` (learner, kernel, classes, seed) before the first row is learned."""
         self._target_name = getattr(y, "name", None)
@@ -418,26 +465,15 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         )
 
         def select_sigma(kernel: str) -> float:
-            tried = slice(0, MOST_TRIED_ROWS)
-            tried_rows = self._ready(_part(rows, tried))
-            found = auto_sigma(tried_rows, encoded[tried], kernel)
-            if isinstance(found, str):
-                raise ValueError(f"sigma='auto' cannot choose: {found}")
-            return found
+            return self._selected_sigma(rows, encoded, kernel)
 
-        learner, kernel = configured(
-            self.learner, self.kernel, self._given_params(), select_sigma=select_sigma
-        )
-        if isinstance(self.random_state, int | np.integer):
-            self._seed = int(self.random_state)
-        else:
-            generator = check_random_state(self.random_state)
-            self._seed = int(generator.randint(2**31 - 1))
+        given = self._given_params()
+        learner, kernel = configured(self.learner, self.kernel, given, select_sigma=select_sigma)
+        self._seed = self._new_seed()
         seed = generator_seed(self._seed, 0, learner.name)
+        classes = len(coding.classes)
         try:
-            player = Player(
-                learner, kernel, classes=len(coding.classes), seed=seed, horizon=horizon
-            )
+            player = Player(learner, kernel, classes=classes, seed=seed, horizon=horizon)
         except ParameterError as error:
             hint = ": set horizon" if error.kind == "missing" else ""
             raise ValueError(f"{learner.name}: {error}{hint}") from None
@@ -446,13 +482,34 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self._coding = coding
         self._label_type: str | None = type_name(coding.classes)
 
+    def _selected_sigma(self, rows: Rows, encoded: Floats, kernel: str) -> float:
+        """The width of the kernel that `sigma="auto"` selects on the first rows."""
+        tried = slice(0, MOST_TRIED_ROWS)
+        tried_rows = self._ready(_part(rows, tried))
+        found = auto_sigma(tried_rows, encoded[tried], kernel)
+        if isinstance(found, str):
+            raise ValueError(f"sigma='auto' cannot choose: {found}")
+        return found
+
+    def _new_seed(self) -> int:
+        """The seed that `random_state` gives."""
+        if isinstance(self.random_state, int | np.integer):
+            return int(self.random_state)
+        generator = check_random_state(self.random_state)
+        return int(generator.randint(2**31 - 1))
+
     def _given_params(self) -> dict[str, Any]:
         """Parameters of the learner and the kernel, given by themselves or in `params`."""
-        others = {} if self.params is None else self.params
+        others = self.params
+        if others is None:
+            others = {}
         if not isinstance(others, Mapping):
             raise ValueError(f"params must be a dict of parameters, got {others!r}")
-        values = {name: getattr(self, name) for name in NAMED}
-        given = {name: value for name, value in values.items() if value is not None}
+        given: dict[str, Any] = {}
+        for name in NAMED:
+            value = getattr(self, name)
+            if value is not None:
+                given[name] = value
         twice = given.keys() & others.keys()
         if twice:
             raise ValueError(f"{min(twice)} is given twice, by itself and in params")
@@ -477,24 +534,29 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return rows
 
     def _feed(
-        self, rows: Rows, encoded: Floats, weights: Any, order: Integers | slice = slice(None)
+        self,
+        rows: Rows,
+        encoded: Floats,
+        weights: Floats | None,
+        order: Integers | slice = slice(None),
     ) -> Floats:
         """Learn from the rows in this order; return f(x) of each round before its update."""
         scores: list[Floats] = []
+        part: Integers | slice = order
         try:
             for start in range(0, max(len(encoded), 1), PIECE):
-                part: Any = slice(start, start + PIECE)
-                if not isinstance(order, slice):
-                    part = order[part]
+                piece = slice(start, start + PIECE)
+                part = piece if isinstance(order, slice) else order[piece]
                 own = None if weights is None else weights[part]
-                piece = self._ready(_part(rows, part))
-                found = _on_one_thread(self.player_.feed, piece, encoded[part], own)
-                scores.append(found)
+                ready = self._ready(_part(rows, part))
+                feed = partial(self.player_.feed, ready, encoded[part], own)
+                scores.append(_on_one_thread(feed))
         except BaseException as error:
             if not self.player_.is_intact:
                 self._forget()
             if isinstance(error, NumericalError):
-                raise _named(error, np.arange(len(encoded))[part]) from None
+                numbers = np.arange(len(encoded))
+                raise _named(error, numbers[part]) from None
             if isinstance(error, CoreError):
                 raise ValueError(str(error)) from None
             raise
@@ -504,28 +566,31 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     # Predicting ---------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: MatrixLike) -> Floats:
         """Value of the current f at each row, without learning.
 
         An array of shape (n_samples,), or (n_samples, n_classes) with more than two classes.
         """
         check_is_fitted(self)
-        rows = X
-        if not self._is_plain(X):
+        rows: Rows
+        if self._is_plain(X):
+            rows = X
+        else:
             rows, _ = self._rows(X)
         try:
-            scores: Floats = _on_one_thread(self.player_.scores, self._ready(rows))
+            ready = self._ready(rows)
+            return _on_one_thread(lambda: self.player_.scores(ready))
         except NumericalError as error:
-            raise _named(error, np.arange(len(rows))) from None
-        return scores
+            numbers = np.arange(len(rows))
+            raise _named(error, numbers) from None
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> Labels:
         """Predicted class of each row: `classes_[1]` if f(x) >= 0; of more than two, the argmax."""
         numbers = chosen(self.decision_function(X))
-        labels: NDArray[Any] = self.classes_[numbers]
+        labels: Labels = self.classes_[numbers]
         return labels
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: MatrixLike) -> Floats:
         """Probability of each class, in the order of `classes_`, of shape (n_samples, n_classes).
 
         The probabilities come from a logistic link, fitted to the scores of all rounds so far as
@@ -608,7 +673,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if header.kernel:
             params.update(header.kernel_params)
         named: dict[str, Any] = {name: params.pop(name) for name in NAMED if name in params}
-        new = cls(learner or header.learner, kernel=header.kernel, params=params or None, **named)
+        name = learner or header.learner
+        new = cls(name, kernel=header.kernel, params=params or None, **named)
         new.random_state = header.seed
         new._seed = header.seed
         new.player_ = player
@@ -618,9 +684,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             new.n_features_in_ -= 1
         new._set_classes(header, str(path))
         if header.costs is not None:
-            new.class_weight = dict(zip(new.classes_.tolist(), header.costs, strict=True))
+            classes = new.classes_.tolist()
+            new.class_weight = dict(zip(classes, header.costs, strict=True))
         if header.schema:
-            new.feature_names_in_ = np.array(header.schema.features, dtype=object)
+            names = header.schema.features
+            new.feature_names_in_ = np.array(names, dtype=object)
         return new
 
     def _set_classes(self, header: Header, path: str) -> None:
@@ -634,14 +702,18 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             names = label_names(header.labels, header.schema)
             self.classes_ = labels_from_texts(names, header.label_type, kind)
         except (OverflowError, TypeError, ValueError) as error:
-            raise ValueError(str(damaged(f"its labels: {error}", path))) from None
+            problem = damaged(f"its labels: {error}", path)
+            raise ValueError(str(problem)) from None
         self._label_type = header.label_type
-        by_kind = kind if header.label_type is None else None  # as the formats of tables compare
-        self._coding = LabelCoding.of(self.classes_, kind=by_kind, others=positive is not None)
+        compared_as = None
+        if header.label_type is None:  # as the formats of tables compare
+            compared_as = kind
+        others = positive is not None
+        self._coding = LabelCoding.of(self.classes_, kind=compared_as, others=others)
 
     # Counts -------------------------------------------------------------------------------------
 
-    def plot_learning_curve_(self, ax: Any = None) -> Any:
+    def plot_learning_curve_(self, ax: Axes | None = None) -> Axes:
         """Plot the cumulative mistake rate over the rounds of the last `fit` or `partial_fit`.
 
         Parameters
@@ -662,7 +734,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         scores = self.online_scores_
         true = self._labels > 0 if scores.ndim == 1 else self._labels
         mistakes = np.cumsum(chosen(scores) != true)
-        ax.plot(rounds, 100 * mistakes / rounds, label=self.player_.learner.name)
+        rates = 100 * mistakes / rounds
+        ax.plot(rounds, rates, label=self.player_.learner.name)
         ax.set(xlabel="round", ylabel="mistakes so far (%)")
         return ax
 
@@ -704,11 +777,17 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _refuse_auto(kernel: str) -> float:
+    """The answer to `sigma="auto"` where there are no rows yet."""
+    raise ValueError("sigma='auto' needs rows to choose from: give a number")
+
+
 def configured(
     learner: str | None,
     kernel: str | None,
     given: Mapping[str, Value | None],
-    select_sigma: Callable[[str], float] | None = None,
+    *,
+    select_sigma: Callable[[str], float] = _refuse_auto,
 ) -> tuple[Learner, Kernel]:
     """Create a learner and a kernel with the given parameters; None selects the default.
 
@@ -718,14 +797,13 @@ def configured(
     kernel_name = DEFAULT_KERNEL if kernel is None else kernel
     _check_names(name, kernel_name)
     kind = find_learner(name)
-    known = {own: value for own, value in given.items() if value is not None}
-    foreign = [own for own in known if own not in kind.specs()]
+    own = kind.specs()
+    known = {param: value for param, value in given.items() if value is not None}
+    foreign = [param for param in known if param not in own]
     if kernel is not None:
         foreign.append("kernel")
     if learner is None and foreign:
-        problem = f"{name}, the default learner, has no parameter {foreign[0]!r}"
-        hint = 'choose another learner, for example learner="ahpatron"'
-        raise ParameterError(f"{problem}: {hint}", foreign[0])
+        raise _not_of_default(name, foreign[0])
     _check_known(given, kind, kernel_name)
     of_kernel = KERNELS[kernel_name].specs()
     if kind.own_kernel is not None and foreign:
@@ -733,14 +811,12 @@ def configured(
         _warn_user(f"{kind.name} has a kernel of its own and does not use {unused}")
         of_kernel = {}
     if "sigma" in of_kernel and known.get("sigma") == "auto":
-        if select_sigma is None:
-            raise ValueError("sigma='auto' needs rows to choose from: give a number")
         known["sigma"] = select_sigma(kernel_name)
     setup = Setup(
         learner=kind.name,
-        learner_params={own: value for own, value in known.items() if own in kind.specs()},
+        learner_params={param: value for param, value in known.items() if param in own},
         kernel=None if kind.own_kernel else kernel_name,
-        kernel_params={own: value for own, value in known.items() if own in of_kernel},
+        kernel_params={param: value for param, value in known.items() if param in of_kernel},
         source=name if is_path(name) else None,
     )
     try:
@@ -749,12 +825,27 @@ def configured(
         raise ValueError(f"{kind.name}: {error}") from None
 
 
+def _not_of_default(learner: str, param: str) -> ParameterError:
+    """The error for a parameter that the default learner does not have."""
+    problem = f"{learner}, the default learner, has no parameter {param!r}"
+    hint = 'choose another learner, for example learner="ahpatron"'
+    return ParameterError(f"{problem}: {hint}", param)
+
+
+def _is_frame(X: MatrixLike) -> TypeGuard[Frame]:
+    """Whether X is a DataFrame, whose columns have names."""
+    return hasattr(X, "columns")
+
+
 def _check_names(learner: str, kernel: str) -> None:
     """Raise a ValueError if there is no such learner or kernel."""
-    if not isinstance(learner, str) or not (learner in REGISTRY or is_path(learner)):
-        raise ValueError(f"unknown learner {learner!r}: one of {', '.join(REGISTRY)}")
+    is_known = isinstance(learner, str) and (learner in REGISTRY or is_path(learner))
+    if not is_known:
+        names = ", ".join(REGISTRY)
+        raise ValueError(f"unknown learner {learner!r}: one of {names}")
     if kernel not in KERNELS:
-        raise ValueError(f"unknown kernel {kernel!r}: one of {', '.join(KERNELS)}")
+        names = ", ".join(KERNELS)
+        raise ValueError(f"unknown kernel {kernel!r}: one of {names}")
 
 
 def _check_known(given: Iterable[str], kind: type[Learner], kernel: str) -> None:
@@ -793,19 +884,19 @@ def _are_made_dense(rows: Rows) -> bool:
     if not isinstance(rows, CsrRows):
         return True
     head = rows.slice(0, min(BLOCK, len(rows)))
-    width = int(head.columns.max(initial=-1)) + 2
-    return is_dense(len(head), width, stored=len(head.values))
+    last = int(head.columns.max(initial=-1))
+    return is_dense(len(head), width=last + 2, stored=len(head.values))
 
 
-def _on_one_thread(compute: Callable[..., Any], *arguments: Any) -> Any:
-    """Return `compute(*arguments)`, run with one BLAS thread as on the command line."""
+def _on_one_thread(compute: Callable[[], Result]) -> Result:
+    """Return `compute()`, run with one BLAS thread as on the command line."""
     # not by `BLAS.limit`, which takes as long as learning from a row
     threads = [(library, library.get_num_threads()) for library in BLAS.lib_controllers]
     several = [(library, count) for library, count in threads if count != 1]
     for library, _ in several:
         library.set_num_threads(1)
     try:
-        return compute(*arguments)
+        return compute()
     finally:
         for library, count in several:
             library.set_num_threads(count)
@@ -832,16 +923,18 @@ def _part(rows: Rows, part: slice | Integers) -> Rows:
     return rows[part]
 
 
-def _weights_of(classes: NDArray[Any], by_label: Mapping[Any, float]) -> tuple[float, ...]:
+def _weights_of(classes: Labels, by_label: Mapping[Any, float]) -> tuple[float, ...]:
     """Weight of each class, 1 by default; a ValueError if a label may be misspelt.
 
     The rule of scikit-learn, whose `compute_class_weight` takes "3" for the number 3.
     """
     labels = classes.tolist()
     unweighted = [label for label in labels if label not in by_label]
-    if unweighted and by_label.keys() - set(labels):
+    unknown = by_label.keys() - set(labels)
+    if unweighted and unknown:
         raise ValueError(f"The classes, {unweighted}, are not in class_weight")
-    weights = tuple(float(by_label.get(label, 1.0)) for label in labels)
-    if not all(0.0 < weight < math.inf for weight in weights):
-        raise ValueError(f"class_weight must have finite weights > 0, got {by_label!r}")
-    return weights
+    weights = [float(by_label.get(label, 1.0)) for label in labels]
+    for weight in weights:
+        if not 0.0 < weight < math.inf:
+            raise ValueError(f"class_weight must have finite weights > 0, got {by_label!r}")
+    return tuple(weights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from ahpatron_cli.core.learners.arow import page_statistic
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.records import Metrics, Window
+
+Flags: TypeAlias = NDArray[np.bool_]
+Counts: TypeAlias = Sequence[int]
+"""A number of rounds for each class."""
 
 MOST_SCORES = 1 << 23
 """Largest number of scores of a run, over all classes, kept for AUC (64 MB)."""
@@ -29,9 +33,11 @@ class Ranking:
 
     def add(self, scores: Floats, labels: Floats) -> None:
         """Add rounds with these scores, shape (n,), or (n, k) with k > 2 classes."""
-        if len(self._scores) <= self._most:  # exceeding the limit marks the AUC as unknown
-            self._scores.frombytes(scores.tobytes())
-            self._labels.frombytes(labels.astype(np.int16).tobytes())
+        if len(self._scores) > self._most:  # which marks the AUC as unknown
+            return
+        numbers = labels.astype(np.int16)
+        self._scores.frombytes(scores.tobytes())
+        self._labels.frombytes(numbers.tobytes())
 
     def auc(self) -> float | None:
         """AUC: P(f(x) > f(x')) + P(f(x) = f(x'))/2 for y = +1, y' = -1; None if undefined.
@@ -45,23 +51,34 @@ class Ranking:
         scores = np.array(self._scores).reshape(len(labels), -1)
         if scores.shape[1] == 1:
             return _area(scores[:, 0], labels == 1)
-        areas = [_area(column, labels == number) for number, column in enumerate(scores.T)]
-        defined = [area for area in areas if area is not None]
-        if not defined:
+        areas = []
+        for number, column in enumerate(scores.T):
+            area = _area(column, labels == number)
+            if area is not None:
+                areas.append(area)
+        if not areas:
             return None
-        return sum(defined) / len(defined)
+        return sum(areas) / len(areas)
 
 
-def _area(scores: Floats, positive: NDArray[np.bool_]) -> float | None:
+def _area(scores: Floats, positive: Flags) -> float | None:
     """AUC of scores; None unless there are positive and negative examples."""
     positives = scores[positive]
     negatives = np.sort(scores[~positive])
     pairs = len(positives) * len(negatives)
-    if not pairs:
+    if pairs == 0:
         return None
     below = np.searchsorted(negatives, positives, "left")
     not_above = np.searchsorted(negatives, positives, "right")
-    return int(below.sum() + not_above.sum()) / (2 * pairs)
+    halves = below.sum() + not_above.sum()
+    return int(halves) / (2 * pairs)
+
+
+class Recent(TypedDict, total=False):
+    """Fields of a record about the last rounds."""
+
+    window: Window
+    drifts: tuple[int, ...]
 
 
 class RecentMistakes:
@@ -83,11 +100,12 @@ class RecentMistakes:
         """Rounds (from 1) in which a rise of the mistake rate was detected."""
         self.rate = 0.0
 
-    def extend(self, mistaken: NDArray[np.bool_]) -> Floats:
+    def extend(self, mistaken: Flags) -> Floats:
         """Add rounds; returns the recent mistake rate after each of them."""
-        new_totals = self._before[-1] + np.cumsum(mistaken)
-        totals = np.append(self._before, new_totals)
-        last = np.arange(len(self._before), len(totals))
+        before = self._before
+        new_totals = before[-1] + np.cumsum(mistaken)
+        totals = np.append(before, new_totals)
+        last = np.arange(len(before), len(totals))
         first = np.maximum(last - self._window, 0)
         mistakes = totals[last] - totals[first]
         rates = np.asarray(mistakes / (last - first))
@@ -97,10 +115,11 @@ class RecentMistakes:
         self.rate = float(rates[-1])
         return rates
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Recent:
         """Fields of a record: the recent mistake rate and the rises."""
         rounds = len(self._before) - 1
-        return {"window": Window(rounds, self.rate), "drifts": tuple(self.drifts)}
+        window = Window(rounds, self.rate)
+        return {"window": window, "drifts": tuple(self.drifts)}
 
     def _reset_test(self) -> None:
         """Start Page's test anew, with one mistake in two rounds as the first rate."""
@@ -108,7 +127,7 @@ class RecentMistakes:
         self._seen = 2
         self._page = 0.0
 
-    def _watch(self, mistaken: NDArray[np.bool_]) -> None:
+    def _watch(self, mistaken: Flags) -> None:
         """Update Page's test and `drifts` with these rounds."""
         past = -1
         for now in np.flatnonzero(mistaken).tolist():
@@ -140,59 +159,77 @@ def metrics_of(
     totals = [sum(row) for row in confusion]
     found = [sum(column) for column in zip(*confusion, strict=True)]
     right = [row[number] for number, row in enumerate(confusion)]
-    rounds = sum(totals)
-    expected = [total * said for total, said in zip(totals, found, strict=True)]
-    by_chance = sum(expected)  # times rounds²
-    precision, recall, f1 = _precision_recall_f1(right, found, totals)
+    quality = _quality(right, found, totals)
     return Metrics(
-        precision=precision,
-        recall=recall,
-        f1=f1,
+        precision=quality.precision,
+        recall=quality.recall,
+        f1=quality.f1,
         balanced_error=_balanced_error(right, totals),
-        kappa=_ratio(sum(right) * rounds - by_chance, rounds**2 - by_chance),
+        kappa=_kappa(right, found, totals),
         auc=ranking.auc() if ranking else None,
         log_loss=log_loss,
     )
 
 
-def _precision_recall_f1(
-    right: Sequence[int], found: Sequence[int], totals: Sequence[int]
-) -> tuple[float | None, float | None, float | None]:
+class _Quality(NamedTuple):
+    """Precision, recall and F1 of one class, or their means; None if undefined."""
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+
+
+def _quality(right: Counts, found: Counts, totals: Counts) -> _Quality:
     """Precision, recall and F1: of the second of two classes, or means over more classes.
 
     For each class, `right` has its rounds that were predicted correctly, `found` the rounds in
     which it was predicted, and `totals` its rounds.
     """
-    classes = len(totals)
-    precisions: list[float | None] = []
-    recalls: list[float | None] = []
-    scores: list[float | None] = []
+    by_class: list[_Quality] = []
     for ok, said, total in zip(right, found, totals, strict=True):
-        if said or total or classes == 2:
-            precisions.append(_ratio(ok, said))
-            recalls.append(_ratio(ok, total))
-            scores.append(_ratio(2 * ok, said + total))
-    if not scores:
-        return None, None, None
-    if classes <= 2:
-        return precisions[-1], recalls[-1], scores[-1]
-    return _mean(precisions), _mean(recalls), _mean(scores)
+        precision = _ratio(ok, said)
+        recall = _ratio(ok, total)
+        f1 = _ratio(2 * ok, said + total)
+        by_class.append(_Quality(precision, recall, f1))
+    if len(by_class) == 2:
+        return by_class[1]
+    occurring = [one for one in by_class if one.f1 is not None]
+    if not occurring:
+        return _Quality(None, None, None)
+    return _Quality(
+        precision=_mean([one.precision for one in occurring]),
+        recall=_mean([one.recall for one in occurring]),
+        f1=_mean([one.f1 for one in occurring]),
+    )
 
 
-def _balanced_error(right: Sequence[int], totals: Sequence[int]) -> float | None:
+def _kappa(right: Counts, found: Counts, totals: Counts) -> float | None:
+    """Cohen's kappa, of the same counts as `_quality`."""
+    rounds = sum(totals)
+    products = [total * said for total, said in zip(totals, found, strict=True)]
+    by_chance = sum(products)  # times rounds²
+    return _ratio(sum(right) * rounds - by_chance, rounds**2 - by_chance)
+
+
+def _balanced_error(right: Counts, totals: Counts) -> float | None:
     """Mean of the mistake rates of the classes; None if one of them does not occur."""
     rates = []
     for ok, total in zip(right, totals, strict=True):
         if total == 0:
             return None
-        rates.append((total - ok) / total)
+        wrong = total - ok
+        rates.append(wrong / total)
     return sum(rates) / len(rates)
 
 
 def _mean(values: Sequence[float | None]) -> float:
     """Mean of values, where an undefined one counts as 0."""
-    return sum(value or 0.0 for value in values) / len(values)
+    defined = [value or 0.0 for value in values]
+    return sum(defined) / len(defined)
 
 
 def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+    """The quotient; None for a division by 0."""
+    if whole == 0:
+        return None
+    return part / whole

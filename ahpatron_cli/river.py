@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple, SupportsFloat, TypeAlias
 
 import numpy as np
 from river import base
@@ -15,12 +15,17 @@ from ahpatron_cli.core.rows import Rows
 from ahpatron_cli.estimator import configured
 from ahpatron_cli.runner import generator_seed
 
+Features: TypeAlias = dict[Any, Any]
+"""An example: the value of each feature by its name."""
+Columns: TypeAlias = dict[Hashable, int]
+"""The column of each feature in the rows of the engine."""
+
 
 class _Row(NamedTuple):
     """An example as a row for the engine, and the columns of the features that are new in it."""
 
     cells: Rows
-    new_columns: dict[Any, int]
+    new_columns: Columns
 
 
 class KernelClassifier(base.Classifier):
@@ -77,8 +82,8 @@ class KernelClassifier(base.Classifier):
         self.params = params
         self.sparse = sparse
         self.seed = seed
-        self._columns: dict[Any, int] = {}
-        self._labels: list[Any] = []
+        self._columns: Columns = {}
+        self._labels: list[Hashable] = []
         self._players: list[Player] = []
         """One player for up to two classes, else one per class."""
 
@@ -87,7 +92,7 @@ class KernelClassifier(base.Classifier):
         """That more than two classes are possible, which river asks for."""
         return True
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+    def learn_one(self, x: Features, y: Hashable, w: float = 1.0) -> None:
         """Learn from one example x with label y and weight w (if the learner supports weights).
 
         An example of weight 0 is left out. An example that is refused leaves no trace.
@@ -113,14 +118,15 @@ class KernelClassifier(base.Classifier):
         self._labels = labels
         self._players = players
 
-    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
         """Probability of each label seen so far; of more than two classes, normalised to sum 1."""
         cells = self._row(x).cells
         if len(self._labels) < 2:
             return dict.fromkeys(self._labels, 1.0)
         shares = []
         for player in self._players:
-            probabilities = player.calibration.probabilities(player.scores(cells))
+            scores = player.scores(cells)
+            probabilities = player.calibration.probabilities(scores)
             shares.append(probabilities[0, 1])
         if len(shares) == 1:
             shares = [1.0 - shares[0], shares[0]]
@@ -128,19 +134,22 @@ class KernelClassifier(base.Classifier):
         normalised = [float(share / total) for share in shares]
         return dict(zip(self._labels, normalised, strict=True))
 
-    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+    def predict_one(self, x: Features, **kwargs: Any) -> Any:
         """Predicted label of x: the class with the largest f(x); None before the first example."""
         cells = self._row(x).cells
-        if not self._labels:
+        labels = self._labels
+        if not labels:
             return None
-        if len(self._labels) == 1:
-            return self._labels[0]
+        if len(labels) == 1:
+            return labels[0]
         scores = [player.scores(cells).item() for player in self._players]
         if len(scores) > 1:
             largest = int(np.argmax(scores))
-            return self._labels[largest]
-        negative, positive = self._labels
-        return positive if scores[0] >= 0 else negative
+            return labels[largest]
+        negative, positive = labels
+        if scores[0] >= 0:
+            return positive
+        return negative
 
     def _players_of(self, classes: int) -> list[Player]:
         """The players for this number of classes: those so far, and new ones for new classes."""
@@ -165,31 +174,38 @@ class KernelClassifier(base.Classifier):
         seed = generator_seed(self.seed, 0, learner.name)
         return Player(learner, kernel, seed=(*seed, number))
 
-    def _row(self, x: Mapping[Any, Any]) -> _Row:
+    def _row(self, x: Features) -> _Row:
         """The example as a row; features that were never learned have columns after the others."""
         known = self._columns
-        new: dict[Any, int] = {}
-        if names := x.keys() - known.keys():
+        new: Columns = {}
+        names = x.keys() - known.keys()
+        if names:
             ordered = sorted(names, key=repr)  # independent of the order of the dict
             new = {name: column for column, name in enumerate(ordered, start=len(known))}
         values = _numbers(x)
-        numbers = [new[name] if name in new else known[name] for name in x]
+        columns = [new[name] if name in new else known[name] for name in x]
         width = len(known) + len(new)
-        if not self.sparse:
-            row = np.zeros((1, max(width, 1)))
-            row[0, numbers] = values
-            return _Row(row, new)
-        order = np.argsort(numbers)
-        cells = CsrRows(
-            indptr=np.array([0, len(order)]),
-            columns=np.array(numbers, dtype=np.int32)[order],
-            values=np.array(values, dtype=np.float64)[order],
-            width=width,
-        )
-        return _Row(cells, new)
+        if self.sparse:
+            return _Row(_sparse_row(columns, values, width), new)
+        row = np.zeros((1, max(width, 1)))
+        row[0, columns] = values
+        return _Row(row, new)
 
 
-def _numbers(x: Mapping[Any, Any]) -> list[Any]:
+def _sparse_row(columns: list[int], values: list[float], width: int) -> CsrRows:
+    """A row with these values in these columns."""
+    order = np.argsort(columns)
+    own_columns = np.array(columns, dtype=np.int32)
+    own_values = np.array(values, dtype=np.float64)
+    return CsrRows(
+        indptr=np.array([0, len(order)]),
+        columns=own_columns[order],
+        values=own_values[order],
+        width=width,
+    )
+
+
+def _numbers(x: Features) -> list[float]:
     """The values of an example; a ValueError that names the first one that is not a number."""
     values = list(x.values())
     try:
@@ -201,7 +217,7 @@ def _numbers(x: Mapping[Any, Any]) -> list[Any]:
     return [_number(name, value) for name, value in x.items()]
 
 
-def _number(name: Any, value: Any) -> float:
+def _number(name: Hashable, value: SupportsFloat | str | None) -> float:
     """The value of a feature as a number; a ValueError if it is none."""
     if value is None:
         raise ValueError(f"feature {name!r} has no value: leave it out, or impute it")

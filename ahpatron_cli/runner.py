@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ahpatron_cli.atomic import temporary_folder
 from ahpatron_cli.core import KERNELS, Kernel, Learner, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.registry import find_learner
@@ -491,8 +491,8 @@ def run_parallel(
     `show` is called with the number of finished passes and a text that shows it.
     """
     results: dict[int, RunResult] = {}
-    with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
-        dataset.save(Path(folder))
+    with temporary_folder() as folder:
+        dataset.save(folder)
         work = partial(_run_mapped, name=dataset.name, folder=folder, options=options)
         for number, outcome in run_all(work, tasks, jobs=options.jobs, retries=RETRIES):
             if isinstance(outcome, Died):
@@ -506,9 +506,9 @@ def run_parallel(
 
 
 def _run_mapped(
-    task: tuple[Setup, int], *, name: str, folder: str, options: RunOptions
+    task: tuple[Setup, int], *, name: str, folder: Path, options: RunOptions
 ) -> RunResult:
     """Run one pass, a setup and a repeat, over a file stored in a folder by `RowsInMemory.save`."""
     setup, repeat = task
-    dataset = mapped(name, Path(folder))
+    dataset = mapped(name, folder)
     return run_repeat(dataset, setup, options, repeat=repeat)

@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ahpatron_cli.atomic import check_outputs, open_atomically, write_atomically
+from ahpatron_cli.atomic import (
+    check_outputs,
+    open_atomically,
+    temporary_folder,
+    write_atomically,
+)
 from ahpatron_cli.errors import ExitCode, UserError
 
 OLD = "the old content"
@@ -201,3 +206,52 @@ def test_what_another_machine_or_version_1_0_left_is_removed_after_a_week(
     os.utime(left, (then, then))
     write_atomically(tmp_path / "a.txt", "new")
     assert left.exists() == (days < 7)
+
+
+HOLDER = """
+from ahpatron_cli.atomic import temporary_folder
+with temporary_folder() as folder:
+    (folder / "data").write_text("rows")
+    print(folder, flush=True)
+    input()
+"""
+
+
+def test_folders_of_killed_processes_are_removed_and_those_of_running_ones_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the next process that makes a temporary folder."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    hold = [sys.executable, "-c", HOLDER]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(hold, **pipes, env=environment) as running:
+        alive = Path(running.stdout.readline().strip())
+        with subprocess.Popen(hold, **pipes, env=environment) as killed:
+            left = Path(killed.stdout.readline().strip())
+            killed.kill()
+        assert sorted(tmp_path.iterdir()) == sorted([alive, left])
+        with temporary_folder() as own:
+            assert sorted(tmp_path.iterdir()) == sorted([alive, own])
+        assert (alive / "data").read_text() == "rows"
+        running.communicate("\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["ahpatron-0badcafe0bad-1-abcdefgh", "ahpatron-of-mine", "link"])
+def test_other_folders_and_links_are_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Not even a link with the name of a folder that a killed process left."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    kept = tmp_path / name
+    kept.mkdir()
+    with temporary_folder() as folder:
+        machine = folder.name.split("-")[1]
+    nobody = 2**22 + 1  # larger than the number of any process
+    link = tmp_path / f"ahpatron-{machine}-{nobody}-abcdefgh"
+    link.symlink_to(kept)
+    with temporary_folder():
+        pass
+    assert kept.is_dir()
+    assert link.is_symlink()

@@ -3,8 +3,6 @@
 import shlex
 import sys
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import typer
 
@@ -62,7 +60,7 @@ def sweep(
     Every result is stored on disk at once: after a crash, a full disk or Ctrl-C,
     the same command runs only the missing trials.
     """
-    from ahpatron_cli.atomic import exists
+    from ahpatron_cli.atomic import exists, temporary_folder
     from ahpatron_cli.cli import sweep_session as session
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.errors import one_of
@@ -105,9 +103,9 @@ def sweep(
     if tune_orders >= job.options["repeats"] and tune_orders:
         problem = f"--tune-orders {tune_orders} leaves no permutation to report on"
         raise usage(problem, f"run more than {tune_orders}: --repeats {2 * tune_orders}")
-    with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
+    with temporary_folder() as folder:
         measured = criterion.metric is not MISTAKE_RATE
-        trials = plan(job, Path(folder), stderr.note, stderr.warn, metrics=measured)
+        trials = plan(job, folder, stderr.note, stderr.warn, metrics=measured)
         if x:
             session.check_axis_of(trials, x)
         found = Search(trials, criterion, halving, part)

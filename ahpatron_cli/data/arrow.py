@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.data.cells import Cells, Dates, Texts, Values, number_texts
 from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
+
+if TYPE_CHECKING:
+    from pyarrow import Array, NativeFile, RecordBatch
 
 ROWS = 1 << 13
 """Number of rows read at a time."""
@@ -40,25 +43,29 @@ class ArrowReader:
         except OSError as error:
             raise cannot_open(path, error) from None
         try:
-            magic = file.read(6)
-            file.seek(0)
-            if magic.startswith(b"PAR1"):
-                # with other settings whole columns are read
-                self._content: Any = pyarrow.parquet.ParquetFile(
-                    file, buffer_size=1 << 16, pre_buffer=False
-                )
-                self.names: list[str] = self._content.schema_arrow.names
-            else:
-                is_file = magic == b"ARROW1"
-                open_content = pyarrow.ipc.open_file if is_file else pyarrow.ipc.open_stream
-                self._content = open_content(file)
-                self.names = self._content.schema.names
+            self._content = self._opened(file)
+            schema = self._content.schema
+            if hasattr(self._content, "schema_arrow"):  # of Parquet, `schema` has other names
+                schema = self._content.schema_arrow
+            self.names: list[str] = schema.names
         except (pyarrow.ArrowException, OSError, ValueError) as error:
             raise self._unreadable(error) from None
 
         twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
             raise bad_data(f"two columns have the name {twice[0]!r}", path)
+
+    def _opened(self, file: NativeFile) -> Any:
+        """The reader of pyarrow for this file: Parquet, Arrow or a stream of Arrow."""
+        magic = file.read(6)
+        file.seek(0)
+        if magic.startswith(b"PAR1"):
+            parquet = self._pa.parquet
+            # with other settings whole columns are read
+            return parquet.ParquetFile(file, buffer_size=1 << 16, pre_buffer=False)
+        if magic == b"ARROW1":
+            return self._pa.ipc.open_file(file)
+        return self._pa.ipc.open_stream(file)
 
     def batches(
         self,
@@ -75,25 +82,25 @@ class ArrowReader:
                 part.validate(full=True)  # wrong offsets would read any memory
                 for start in range(0, part.num_rows, ROWS):
                     batch = part.slice(start, ROWS)
-                    lines = np.arange(row, row + batch.num_rows)
-                    row += batch.num_rows
+                    behind = row + batch.num_rows
                     columns: dict[str, Values] = {}
                     for name in names:
                         columns[name] = self._values(name, batch[name], as_text=name in text)
-                    yield Cells(lines, columns)
+                    yield Cells(np.arange(row, behind), columns)
+                    row = behind
         except (self._pa.ArrowException, OSError) as error:
             raise self._unreadable(error) from None
 
-    def _parts(self, names: list[str]) -> Iterator[Any]:
+    def _parts(self, names: list[str]) -> Iterator[RecordBatch]:
+        """The batches of the file as pyarrow reads them, with these columns at least."""
         content = self._content
         if hasattr(content, "iter_batches"):
-            batches = content.iter_batches(ROWS, columns=names, use_threads=False)
-            return iter(batches)
+            return iter(content.iter_batches(ROWS, columns=names, use_threads=False))
         if hasattr(content, "get_batch"):
-            return (content.get_batch(i) for i in range(content.num_record_batches))
+            return map(content.get_batch, range(content.num_record_batches))
         return iter(content)
 
-    def _values(self, name: str, column: Any, *, as_text: bool) -> Values:
+    def _values(self, name: str, column: Array, *, as_text: bool) -> Values:
         """Values of a column: numbers, dates or text, by its type; or as exact text."""
         pa = self._pa
         types = pa.types
@@ -104,27 +111,34 @@ class ArrowReader:
         if dates is not None:
             return dates.texts() if as_text else dates
         if types.is_boolean(kind):
-            codes = column.cast(pa.int8()).fill_null(2).to_numpy()
-            return Texts(codes.astype(np.int64), ["False", "True", ""])
-        if types.is_decimal(kind) or str(kind) in _TEXT_TYPES:
-            return self._texts(column)
-        if types.is_integer(kind) and as_text:
+            numbers = column.cast(pa.int8()).fill_null(2)
+            codes = numbers.to_numpy().astype(np.int64)
+            return Texts(codes, ["False", "True", ""])
+        is_text = types.is_decimal(kind) or str(kind) in _TEXT_TYPES
+        if is_text or (types.is_integer(kind) and as_text):
             return self._texts(column)
         if types.is_floating(kind) and as_text:
             return number_texts(column.to_numpy(zero_copy_only=False))
+        floats = self._floats(name, column)
+        if as_text:  # a column of nulls
+            return number_texts(floats)
+        if np.isinf(floats).any():
+            raise bad_data(f"column {name!r} has values that are not finite", self.path)
+        return floats
+
+    def _floats(self, name: str, column: Array) -> Floats:
+        """A column of numbers as float64, NaN for nulls; other types are refused."""
+        pa = self._pa
         try:
-            numbers = _floats(column.cast(pa.float64(), safe=False))
+            floats = column.cast(pa.float64(), safe=False)
         except pa.ArrowException:
-            problem = f"column {name!r} has the type {kind}"
+            problem = f"column {name!r} has the type {column.type}"
             hint = f"leave it out: --drop {name}"
             raise bad_data(problem, self.path, hint=hint) from None
-        if as_text:  # a column of nulls
-            return number_texts(numbers)
-        if np.isinf(numbers).any():
-            raise bad_data(f"column {name!r} has values that are not finite", self.path)
-        return numbers
+        values = floats.to_numpy(zero_copy_only=False)
+        return np.asarray(values, dtype=np.float64)
 
-    def _dates(self, column: Any) -> Dates | None:
+    def _dates(self, column: Array) -> Dates | None:
         """A column of dates or times; None if its type is another one."""
         pa = self._pa
         types = pa.types
@@ -141,7 +155,7 @@ class ArrowReader:
             return Dates(since_midnight.view("datetime64[ns]"), "time")
         return None
 
-    def _texts(self, column: Any) -> Texts:
+    def _texts(self, column: Array) -> Texts:
         """A column as text, as Arrow writes it; empty for nulls."""
         filled = column.cast(self._pa.string()).fill_null("")
         coded = filled.dictionary_encode()
@@ -157,9 +171,3 @@ class ArrowReader:
         reason = str(error).partition("\n")[0][:200]
         problem = f"no Parquet or Arrow file, or it is damaged: {reason}"
         return bad_data(problem, self.path, hint="fetch or write the file again")
-
-
-def _floats(column: Any) -> Floats:
-    """An Arrow array as float64, NaN for nulls."""
-    values = column.to_numpy(zero_copy_only=False)
-    return np.asarray(values, dtype=np.float64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,8 @@ class Texts:
         """The cells of a list."""
         texts = list(dict.fromkeys(cells))
         numbers = {text: number for number, text in enumerate(texts)}
-        codes = np.fromiter(map(numbers.__getitem__, cells), np.int64, len(cells))
+        found = map(numbers.__getitem__, cells)
+        codes = np.fromiter(found, np.int64, len(cells))
         return cls(codes, texts)
 
     def __len__(self) -> int:
@@ -64,12 +65,18 @@ class Texts:
 
     def counts(self) -> Iterator[tuple[str, int, int]]:
         """Yield each text that occurs, with its number of cells and its first row."""
-        counts = np.bincount(self.codes, minlength=len(self.texts))
+        counts = self._cells_of_texts()
         rows = np.arange(len(self))
         first = np.zeros(len(self.texts), dtype=np.int64)
         first[self.codes[::-1]] = rows[::-1]  # of several rows the last assigned one stays
-        found = zip(self.texts, counts.tolist(), first.tolist(), strict=True)
-        return (one for one in found if one[1])
+        for text, count, row in zip(self.texts, counts, first.tolist(), strict=True):
+            if count:
+                yield text, count, row
+
+    def _cells_of_texts(self) -> list[int]:
+        """Number of cells of each text of the list."""
+        counts: list[int] = np.bincount(self.codes, minlength=len(self.texts)).tolist()
+        return counts
 
     def tolist(self) -> list[str]:
         """All cells as text."""
@@ -79,17 +86,20 @@ class Texts:
 
     def numbers(self, read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
         """`read(cell)` of each cell (NaN if missing); also the first row where that is None."""
-        counts = np.bincount(self.codes, minlength=len(self.texts)).tolist()
         values: list[float | None] = []
-        for text, count in zip(self.texts, counts, strict=True):
-            is_missing = not count or text in MISSING
-            values.append(np.nan if is_missing else read(text))
-        numbers = np.array(values, dtype=np.float64)[self.codes]
+        for text, count in zip(self.texts, self._cells_of_texts(), strict=True):
+            if count == 0 or text in MISSING:
+                values.append(np.nan)
+            else:
+                values.append(read(text))
+        by_text = np.array(values, dtype=np.float64)
+        numbers = by_text[self.codes]
         wrong = [code for code, value in enumerate(values) if value is None]
         if not wrong:
             return numbers, None
         is_wrong = np.isin(self.codes, wrong)
-        return numbers, int(np.argmax(is_wrong))
+        first = int(np.argmax(is_wrong))
+        return numbers, first
 
 
 class Dates:
@@ -126,10 +136,10 @@ class Dates:
     def days(self) -> Floats:
         """Days since 1970-01-01 with fractions, as `days` reads them; NaN if missing."""
         midnights = self.moments.astype("datetime64[D]")
-        clocks = (self.moments - midnights).astype("timedelta64[ns]")
+        clocks = self.moments - midnights
         dates = midnights.astype(np.int64)
-        nanoseconds = clocks.astype(np.int64)
-        days: Floats = _with_fraction(dates, nanoseconds)
+        nanoseconds = clocks.astype("timedelta64[ns]").astype(np.int64)
+        days = _with_fraction(dates, nanoseconds)
         days[np.isnat(self.moments)] = np.nan
         return days
 
@@ -166,10 +176,16 @@ class Cells(NamedTuple):
     columns: dict[str, Values]
 
     def texts(self, name: str) -> Texts:
-        """The cells of a column that the reader was asked to return as text."""
+        """The cells of a column as text.
+
+        Of a pipe, the cells before the first text of a column have been read as numbers.
+        """
         values = self.columns[name]
-        assert isinstance(values, Texts)
-        return values
+        if isinstance(values, Dates):
+            return values.texts()
+        if isinstance(values, Texts):
+            return values
+        return number_texts(values)
 
 
 # Numbers ------------------------------------------------------------------------------------------
@@ -189,7 +205,9 @@ def number(cell: str) -> float | None:
 def is_plain(cell: str) -> bool:
     """Whether a cell is a number that is written as Python writes it: 7, 1.5, 2.0, not 007, 1E2."""
     value = number(cell)
-    return value is not None and cell in (show(value), repr(value))
+    if value is None:
+        return False
+    return cell in (show(value), repr(value))
 
 
 def number_texts(values: NDArray[Any]) -> Texts:
@@ -202,7 +220,9 @@ def number_text(value: Any) -> str:
     """A number as text: 1 for 1.0, with the fewest digits that its type needs; empty for NaN."""
     if value != value:
         return ""
-    return show(value) if abs(value) < np.inf else str(value)
+    if abs(value) == np.inf:
+        return str(value)
+    return show(value)
 
 
 # Dates --------------------------------------------------------------------------------------------
@@ -213,15 +233,25 @@ def days(cell: str) -> float | None:
     found = _moment(cell)
     if found is None:
         return None
-    return float(_with_fraction(*found))
+    date, nanoseconds = found
+    return _with_fraction(date, nanoseconds)
 
 
-def _with_fraction(date: Any, nanoseconds: Any) -> Any:
+@overload
+def _with_fraction(date: int, nanoseconds: int) -> float: ...
+
+
+@overload
+def _with_fraction(date: Integers, nanoseconds: Integers) -> Floats: ...
+
+
+def _with_fraction(date: int | Integers, nanoseconds: int | Integers) -> float | Floats:
     """Days since 1970-01-01, of whole days and nanoseconds: integers, or arrays of these."""
     is_before = date < 0  # then -1 hour is 0 days - 1 hour, not -1 day + 23 hours: rounded less
     whole = date + is_before
-    fraction = (nanoseconds - _DAY * is_before) / _DAY
-    return whole + fraction
+    left: Any = nanoseconds - _DAY * is_before
+    days: float | Floats = whole + left / _DAY
+    return days
 
 
 def _moment(cell: str) -> tuple[int, int] | None:
@@ -259,7 +289,9 @@ def _date_text(cell: str) -> str | None:
     if cell[2] == ":":
         return clock
     written = midnight.date().isoformat()
-    return f"{written}T{clock}" if nanoseconds else written
+    if nanoseconds == 0:
+        return written
+    return f"{written}T{clock}"
 
 
 def _trimmed(clock: str) -> str:
@@ -286,11 +318,13 @@ def label_kind(labels: Collection[str]) -> LabelKind:
     007 and integers of more than 53 bits are text. The pairs -1/+1 and 0/1 may have a plus sign.
     """
     kinds: tuple[LabelKind, ...] = ("boolean", "number", "date")
+    has_sign = any(label.startswith("+") for label in labels)
     for kind in kinds:
         spellings = {label_key(label, kind) for label in labels}
-        has_sign = kind == "number" and any(label.startswith("+") for label in labels)
+        if None in spellings:
+            continue
         is_pair = any(spellings <= pair for pair in _PAIRS)
-        if None not in spellings and (is_pair or not has_sign):
+        if is_pair or kind != "number" or not has_sign:
             return kind
     return "text"
 
@@ -299,11 +333,11 @@ def label_key(label: str, kind: LabelKind) -> str | None:
     """The spelling by which labels of this kind are compared; None if this is of another kind."""
     if kind == "boolean":
         return _BOOLEANS.get(label)
-    if kind == "number":
-        value = number(label)
-        if value is None or not is_plain(label.removeprefix("+")):
-            return None
-        return show(value)
     if kind == "date":
         return _date_text(label)
-    return label
+    if kind == "text":
+        return label
+    value = number(label)
+    if value is None or not is_plain(label.removeprefix("+")):
+        return None
+    return show(value)

@@ -8,8 +8,9 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,12 @@ from ahpatron_cli.data.cells import MISSING, Cells, Texts, number
 from ahpatron_cli.data.libsvm.fast import MARGIN, decimals, keep_freed_memory
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, as_word
 from ahpatron_cli.errors import UserError, bad_data
+
+Columns: TypeAlias = dict[str, Any]
+"""Columns by name: `Values`, or `Spans` if their cells are copied."""
+Flags: TypeAlias = NDArray[np.bool_]
+OnFault: TypeAlias = Callable[[UserError], None] | None
+"""What is called with each fault, which is then left out; None: the first one is raised."""
 
 DELIMITERS = ",;\t|"
 PIECE = 1 << 18
@@ -30,7 +37,8 @@ _PRINTABLE = bytes([ord("\n"), *range(ord(" "), 127)])
 _QUOTED = re.compile(r'"[^"]*"')
 
 
-class Spans(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Spans:
     """Cells of a column as they are written: data[begin:end] of each row."""
 
     data: bytes
@@ -40,42 +48,62 @@ class Spans(NamedTuple):
     def __len__(self) -> int:
         return len(self.ends)
 
-    def __getitem__(self, part: Any) -> Any:
-        return Spans(self.data, self.begins[part], self.ends[part])
+    def __getitem__(self, part: slice | Integers) -> Spans:
+        begins = self.begins[part]
+        ends = self.ends[part]
+        return Spans(self.data, begins, ends)
 
-    def nonzero(self) -> NDArray[np.bool_]:
+    def nonzero(self) -> Flags:
         """Whether each cell, which is a number, has a digit other than 0."""
         letters = np.frombuffer(self.data, np.uint8)
-        counts = np.append(0, np.cumsum(letters - ord("1") < 9))
-        return np.asarray(counts[self.ends] > counts[self.begins])
+        is_counted = letters - ord("1") < 9
+        counts = np.append(0, np.cumsum(is_counted))
+        at_end = counts[self.ends]
+        at_begin = counts[self.begins]
+        return np.asarray(at_end > at_begin)
 
     @classmethod
     def of(cls, cells: Sequence[str]) -> Spans:
         """The cells of a list."""
         written = [cell.encode() for cell in cells]
-        ends = np.cumsum([0, *map(len, written)])
-        return cls(b"".join(written), ends[:-1], ends[1:])
+        lengths = [len(cell) for cell in written]
+        bounds = np.cumsum([0, *lengths])
+        begins = bounds[:-1]
+        ends = bounds[1:]
+        return cls(b"".join(written), begins, ends)
 
     @staticmethod
     def joined(columns: Sequence[Spans]) -> str:
         """The cells of all columns, concatenated row by row."""
-        sources: dict[int, bytes] = {}
-        offsets: dict[int, int] = {}
-        size = 0
+        data, offsets = _joined_data(columns)
+        begins = []
+        lengths = []
         for column in columns:
-            key = id(column.data)
-            if key not in sources:
-                sources[key] = column.data
-                offsets[key] = size
-                size += len(column.data)
-        shifted = [column.begins + offsets[id(column.data)] for column in columns]
-        begins = np.column_stack(shifted).ravel()
-        lengths = np.column_stack([column.ends - column.begins for column in columns]).ravel()
-        ends = np.cumsum(lengths)
-        starts = ends - lengths  # of each cell in the result
-        at = np.arange(ends[-1]) + np.repeat(begins - starts, lengths)
-        letters = np.frombuffer(b"".join(sources.values()), np.uint8)
+            offset = offsets[id(column.data)]
+            begins.append(column.begins + offset)
+            lengths.append(column.ends - column.begins)
+        sources = np.column_stack(begins).ravel()
+        sizes = np.column_stack(lengths).ravel()
+        ends = np.cumsum(sizes)
+        targets = ends - sizes
+        shifts = np.repeat(sources - targets, sizes)
+        at = np.arange(ends[-1]) + shifts
+        letters = np.frombuffer(data, np.uint8)
         return bytes(letters[at]).decode()
+
+
+def _joined_data(columns: Sequence[Spans]) -> tuple[bytes, dict[int, int]]:
+    """The bytes of all columns, each once, and the position of each by its id."""
+    sources: list[bytes] = []
+    offsets: dict[int, int] = {}
+    size = 0
+    for column in columns:
+        key = id(column.data)
+        if key not in offsets:
+            sources.append(column.data)
+            offsets[key] = size
+            size += len(column.data)
+    return b"".join(sources), offsets
 
 
 class _Layout(NamedTuple):
@@ -99,8 +127,10 @@ class _Layout(NamedTuple):
     ) -> tuple[Floats, Integers]:
         """Parse the cells of these columns, which are at data[begins:ends], as `decimals` does."""
         shape = self.ends.shape
-        last = self.gaps[1:].reshape(shape)[:, part].ravel() - 1  # last mark in or before a cell
-        before = self.gaps[:-1].reshape(shape)[:, part].ravel()
+        closing = self.gaps[1:].reshape(shape)
+        opening = self.gaps[:-1].reshape(shape)
+        last = closing[:, part].ravel() - 1  # last mark in or before a cell
+        before = opening[:, part].ravel()
         return decimals(
             self.data,
             letters=self.letters,
@@ -124,7 +154,7 @@ class CsvReader:
         self,
         read: Callable[[int], bytes],
         path: str,
-        on_fault: Callable[[UserError], None] | None = None,
+        on_fault: OnFault = None,
     ) -> None:
         self.path = path
         self._read = read
@@ -137,7 +167,8 @@ class CsvReader:
         pieces = self._records()
         first = next(pieces, b"\n")
         text = self._decoded(first)
-        self._delimiter = delimiter_of(text.partition("\n")[0])
+        first_line = text.partition("\n")[0]
+        self._delimiter = delimiter_of(first_line)
         lines, header = next(self._parsed(text))
         self.names = [name.strip() for name in header]
         self._check_header(lines)
@@ -178,7 +209,10 @@ class CsvReader:
         """Yield pieces of text that end at a line end outside of quotes."""
         held = b""
         mark = BYTE_ORDER_MARK
-        while piece := self._read(self._piece):
+        while True:
+            piece = self._read(self._piece)
+            if not piece:
+                break
             held += piece
             end = _end_of_records(held)
             if end:
@@ -187,13 +221,19 @@ class CsvReader:
                 mark = b""
             elif len(held) > MAX_LINE:
                 break
-        if len(held) > MAX_LINE or held.count(b'"') % 2:
-            problem = f"a line may hold {MAX_LINE >> 20} MiB at most"
-            if b'"' in held:
-                problem = "a double quote opens here and does not close"
-            raise bad_data(problem, self.path, self._line)
+        self._check_last(held)
         if held:
             yield held.removeprefix(mark) + b"\n"
+
+    def _check_last(self, held: bytes) -> None:
+        """Refuse a last line that is too long or in which a quote does not close."""
+        is_open = held.count(b'"') % 2 == 1
+        if len(held) <= MAX_LINE and not is_open:
+            return
+        problem = f"a line may hold {MAX_LINE >> 20} MiB at most"
+        if b'"' in held:
+            problem = "a double quote opens here and does not close"
+        raise bad_data(problem, self.path, self._line)
 
     def _plain(
         self, raw: bytes, used: set[str], text: set[str], copied: Collection[str]
@@ -207,82 +247,77 @@ class CsvReader:
         layout = _layout(data, sign, len(self.names))
         if layout is None:
             return None
-        columns: dict[str, Any] = {}
+        columns: Columns = {}
         plain = used.difference(text, copied)
         numeric = [i for i, name in enumerate(self.names) if name in plain]
         if numeric:
             columns = self._numeric(layout, numeric)
         for i, name in enumerate(self.names):
+            begins = layout.begins[:, i]
+            ends = layout.ends[:, i]
             if name in copied:
-                columns[name] = Spans(data, layout.begins[:, i], layout.ends[:, i])
+                columns[name] = Spans(data, begins, ends)
             elif name in used and name not in columns:
-                columns[name] = _texts(data, layout.begins[:, i], layout.ends[:, i])
-        return Cells(self._line + np.arange(len(layout.ends)), columns)
+                columns[name] = _texts(data, begins, ends)
+        rows = np.arange(len(layout.ends))
+        return Cells(self._line + rows, columns)
 
-    def _numeric(self, layout: _Layout, columns: list[int]) -> dict[str, Any]:
+    def _numeric(self, layout: _Layout, columns: list[int]) -> Columns:
         """Those of these columns in which every cell is a number or missing."""
-        first = columns[0]
-        stop = columns[-1] + 1
-        part: list[int] | slice = columns
-        if stop - first == len(columns):
-            part = slice(first, stop)  # faster than a list of columns
+        part = _as_slice(columns)
         begins = layout.begins[:, part].ravel()
         ends = layout.ends[:, part].ravel()
         values = None
         others = np.empty(0, dtype=np.int64)
-        exponents = np.count_nonzero(layout.kinds | 0x20 == ord("e"))
-        if 4 * exponents > len(begins):
+        if _has_many_exponents(layout, len(begins)):
             values = self._by_numpy(layout.data, columns, len(layout.ends))
         if values is None:
             values, others = layout.numbers(part, begins, ends)
-        spans = zip(begins[others].tolist(), ends[others].tolist(), strict=True)
-        cells = [layout.data[begin:end].decode() for begin, end in spans]
-        found = _numbers([cell.strip() for cell in cells])
+        cells = _decoded_cells(layout.data, begins[others], ends[others])
+        stripped = [cell.strip() for cell in cells]
+        found = _numbers(stripped)
         values[others] = np.array(found, dtype=np.float64)
-        wrong: set[str] = set()
-        for place, cell, value in zip(others.tolist(), cells, found, strict=True):
-            name = self.names[columns[place % len(columns)]]
-            if value is None:
-                wrong.add(name)
-            if cell != cell.strip():
-                self.padded.add(name)
         names = [self.names[column] for column in columns]
-        by_name = {name: values[i :: len(names)] for i, name in enumerate(names)}
-        return {name: own for name, own in by_name.items() if name not in wrong}
+        owners = [names[place % len(names)] for place in others.tolist()]
+        for name, cell, bare in zip(owners, cells, stripped, strict=True):
+            if cell != bare:
+                self.padded.add(name)
+        wrong = {name for name, value in zip(owners, found, strict=True) if value is None}
+        by_name: Columns = {}
+        for i, name in enumerate(names):
+            if name not in wrong:
+                by_name[name] = values[i :: len(names)]
+        return by_name
 
     def _by_numpy(self, data: bytes, columns: list[int], rows: int) -> Floats | None:
         """Numbers of these columns, row by row, if all are: faster if most have exponents."""
-        if data.translate(None, _PRINTABLE + self._delimiter.encode()):
+        plain = _PRINTABLE + self._delimiter.encode()
+        if data.translate(None, plain):
             return None
-        lines = data[len(MARGIN) :].decode().split("\n")
+        text = data[len(MARGIN) :].decode()
         try:
             values: Floats = np.loadtxt(
-                lines, delimiter=self._delimiter, usecols=columns, comments=None, ndmin=2
+                text.split("\n"),
+                delimiter=self._delimiter,
+                usecols=columns,
+                comments=None,
+                ndmin=2,
             )
         except ValueError:
             return None
-        if values.shape != (rows, len(columns)) or not np.isfinite(values).all():
-            return None
-        return values.ravel()
+        is_complete = values.shape == (rows, len(columns))
+        if is_complete and np.isfinite(values).all():
+            return values.ravel()
+        return None
 
     def _any(self, raw: bytes, used: set[str], text: set[str], copied: Collection[str]) -> Cells:
         """Parse any text by the csv module."""
         lines: list[int] = []
         rows: list[list[str]] = []
-        before = 0
-        for after, row in self._parsed(self._decoded(raw)):
-            line = self._line + before
-            before = after
-            if not row:
-                continue
-            if len(row) == len(self.names):
-                lines.append(line)
-                rows.append([cell.strip() for cell in row])
-            elif self._on_fault is None:
-                raise self._wrong_length(row, line)
-            else:
-                self._on_fault(self._wrong_length(row, line))
-        columns: dict[str, Any] = {}
+        for line, row in self._sound_rows(raw):
+            lines.append(line)
+            rows.append([cell.strip() for cell in row])
+        columns: Columns = {}
         for i, name in enumerate(self.names):
             if name not in used:
                 continue
@@ -295,27 +330,49 @@ class CsvReader:
                 columns[name] = _numbers_or_texts(cells)
         return Cells(np.array(lines, dtype=np.int64), columns)
 
+    def _sound_rows(self, raw: bytes) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows with as many cells as the header, each with the number of its line."""
+        width = len(self.names)
+        before = 0
+        for after, row in self._parsed(self._decoded(raw)):
+            line = self._line + before
+            before = after
+            if len(row) == width:
+                yield line, row
+            elif row:
+                fault = self._wrong_length(row, line)
+                if self._on_fault is None:
+                    raise fault
+                self._on_fault(fault)
+
     def _wrong_length(self, row: Sequence[str], line: int) -> UserError:
         """The error for a row with more or fewer cells than the header."""
-        problem = f"this row has {len(row)} cells, the header has {len(self.names)}"
+        width = len(self.names)
+        problem = f"this row has {len(row)} cells, the header has {width}"
         hint = f"put cells that contain {self._delimiter!r} in double quotes"
-        if len(row) < len(self.names):
+        if len(row) < width:
             hint = "the line may be cut off; complete or delete it"
         return bad_data(problem, self.path, line=line, hint=hint)
 
     def _parsed(self, text: str) -> Iterator[tuple[int, list[str]]]:
         """Yield the records of the text, each with the number of lines up to its end."""
         source = io.StringIO(text, newline="\n")
-        reader = csv.reader(source, delimiter=self._delimiter, strict=True, skipinitialspace=True)
+        reader = csv.reader(
+            source,
+            delimiter=self._delimiter,
+            strict=True,
+            skipinitialspace=True,
+        )
         try:
             for row in reader:
                 yield reader.line_num, row
         except csv.Error as error:
-            problem = f"this is not CSV: {error}"
+            reason = str(error)
             hint = "write a quote in a quoted cell twice"
-            if "new-line" in str(error):
+            if "new-line" in reason:
                 hint = rf"convert it with `tr '\r' '\n' < {as_word(self.path)} > fixed.csv`"
             line = self._line + reader.line_num - 1
+            problem = f"this is not CSV: {reason}"
             raise bad_data(problem, self.path, line=line, hint=hint) from None
 
     def _decoded(self, raw: bytes) -> str:
@@ -326,20 +383,27 @@ class CsvReader:
         except UnicodeDecodeError as fault:
             at = fault.start
         if at >= 0:
-            encoding = "UTF-16" if b"\0" in raw else "WINDOWS-1252"
-            command = f"iconv -f {encoding} -t UTF-8 {as_word(self.path)} > utf8.csv"
-            hint = f"if it is {encoding} text, convert it: `{command}`"
-            problem = "the text must be UTF-8, without NUL bytes"
-            line = self._line + raw.count(b"\n", 0, at)
-            raise bad_data(problem, self.path, line=line, hint=hint)
+            raise self._no_utf8(raw, at)
         return text
+
+    def _no_utf8(self, raw: bytes, at: int) -> UserError:
+        """The error for bytes that are no text from this position on."""
+        encoding = "WINDOWS-1252"
+        if b"\0" in raw:
+            encoding = "UTF-16"
+        command = f"iconv -f {encoding} -t UTF-8 {as_word(self.path)} > utf8.csv"
+        hint = f"if it is {encoding} text, convert it: `{command}`"
+        problem = "the text must be UTF-8, without NUL bytes"
+        line = self._line + raw.count(b"\n", 0, at)
+        return bad_data(problem, self.path, line=line, hint=hint)
 
     def _check_header(self, lines: int) -> None:
         """Refuse a first record of so many lines that is no header with distinct names."""
-        if not self.names:
-            problem = "there is no header: the first line must name the columns"
-            raise bad_data(problem, self.path, 1, "the file is empty, or its first line is blank")
         names = self.names
+        if not names:
+            problem = "there is no header: the first line must name the columns"
+            hint = "the file is empty, or its first line is blank"
+            raise bad_data(problem, self.path, line=1, hint=hint)
         numbered = [f"c{i}" for i in range(1, len(names) + 1)]
         twice = [name for name, count in Counter(names).items() if count > 1]
         if not any(names):
@@ -363,19 +427,25 @@ class CsvReader:
         """The shell command that prints a header with these names."""
         if self._delimiter == "\t":  # messages show a tab as \t, which echo would not undo
             form = r"\t".join("%s" for _ in names)
-            return rf"printf '{form}\n' {shlex.join(names)}"
+            words = shlex.join(names)
+            return rf"printf '{form}\n' {words}"
         text = io.StringIO()
-        csv.writer(text, delimiter=self._delimiter, lineterminator="").writerow(names)
-        return f"echo {shlex.quote(text.getvalue())}"
+        writer = csv.writer(text, delimiter=self._delimiter, lineterminator="")
+        writer.writerow(names)
+        header = shlex.quote(text.getvalue())
+        return f"echo {header}"
 
 
 def _looks_like_row(names: Sequence[str]) -> bool:
     """Whether a header is a row: all are numbers, but not 0, 1, 2, …; or one has a fraction."""
     values = [number(name) for name in names]
-    if any(value is not None and value % 1 for value in values):
-        return True
+    for value in values:
+        if value is not None and value % 1:
+            return True
+    if None in values:
+        return False
     counted = [str(i) for i in range(len(names))]
-    return None not in values and list(names) != counted
+    return list(names) != counted
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
@@ -394,14 +464,18 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 def delimiter_of(header: str) -> str:
     """The delimiter of a header line."""
-    return max(DELIMITERS, key=_QUOTED.sub("", header).count)
+    unquoted = _QUOTED.sub("", header)
+    return max(DELIMITERS, key=unquoted.count)
 
 
 def _numbers(cells: Sequence[str]) -> list[float | None]:
     """The number in each cell; NaN if missing, None if it is no number."""
     found: dict[str, float | None] = {}
     for cell in set(cells):
-        found[cell] = np.nan if cell in MISSING else number(cell)
+        if cell in MISSING:
+            found[cell] = np.nan
+        else:
+            found[cell] = number(cell)
     return [found[cell] for cell in cells]
 
 
@@ -419,41 +493,61 @@ def _end_of_records(text: bytes) -> int:
     if not end or b'"' not in text:
         return end
     letters = np.frombuffer(text, np.uint8)
-    is_inside = np.cumsum(letters == ord('"'), dtype=np.uint8) & 1
-    line_ends = np.flatnonzero((letters == ord("\n")) > is_inside)
-    return int(line_ends.max(initial=-1)) + 1
+    is_quote = letters == ord('"')
+    is_line_end = letters == ord("\n")
+    is_inside = np.cumsum(is_quote, dtype=np.uint8) & 1
+    line_ends = np.flatnonzero(is_line_end > is_inside)
+    last = line_ends.max(initial=-1)
+    return int(last) + 1
 
 
 def _bare(raw: bytes, sign: bytes) -> bytes | None:
     """Text after `MARGIN`, without CR, spaces around cells and quotes; None if it is unusual."""
-    data = MARGIN + raw
+    data: bytes | None = MARGIN + raw
     if b"\r" in raw:
-        data = data.replace(b"\r\n", b"\n")
-        if b"\r" in data:
-            return None
-    for _ in range(5):
-        if b" " not in raw or not _padded(data, sign):
-            break
-        for space in (sign + b" ", b" " + sign, b"\n ", b" \n"):
-            data = data.replace(space, space.strip(b" "))
-    else:
+        data = _without_returns(MARGIN + raw)
+    if data is not None and b" " in raw:
+        data = _without_padding(data, sign)
+    if data is None or b'"' not in raw:
+        return data
+    if not _removable_quotes(data, sign):
         return None
-    if b'"' in raw:
-        if not _removable_quotes(data, sign):
-            return None
-        data = data.replace(b'"', b"")
-    return data
+    return data.replace(b'"', b"")
+
+
+def _without_returns(data: bytes) -> bytes | None:
+    """Text with line ends in place of CR LF; None if there are other CR."""
+    plain = data.replace(b"\r\n", b"\n")
+    if b"\r" in plain:
+        return None
+    return plain
+
+
+def _without_padding(data: bytes, sign: bytes) -> bytes | None:
+    """Text without spaces around cells; None if there are many in a row."""
+    around = (sign + b" ", b" " + sign, b"\n ", b" \n")
+    for _ in range(5):
+        if not _padded(data, sign):
+            return data
+        for space in around:
+            data = data.replace(space, space.strip(b" "))
+    return None
 
 
 def _layout(data: bytes, sign: bytes, width: int) -> _Layout | None:
     """Positions of the cells, if each line has `width` of them; else None."""
     letters = np.frombuffer(data, np.uint8)
-    marks = np.flatnonzero(letters - ord("0") > 9)  # all that are not digits
+    is_no_digit = letters - ord("0") > 9
+    marks = np.flatnonzero(is_no_digit)
     kinds = letters[marks]
     line_ends = kinds == ord("\n")
-    gaps = np.flatnonzero(line_ends | (kinds == ord(sign)))
+    delimiters = kinds == ord(sign)
+    gaps = np.flatnonzero(line_ends | delimiters)
     rows = int(np.count_nonzero(line_ends)) - 1
-    if len(gaps) != rows * width + 1 or not line_ends[gaps[::width]].all():
+    if len(gaps) != rows * width + 1:
+        return None
+    row_ends = gaps[::width]
+    if not line_ends[row_ends].all():
         return None
     at = marks[gaps]
     begins = at[:-1].reshape(rows, width) + 1
@@ -475,15 +569,15 @@ def _texts(data: bytes, begins: Integers, ends: Integers) -> Texts:
     """Cells of text at data[begins:ends]."""
     lengths = ends - begins
     if lengths.max(initial=0) > 8:
-        spans = zip(begins.tolist(), ends.tolist(), strict=True)
-        return Texts.of([data[begin:end].decode().strip() for begin, end in spans])
+        cells = _decoded_cells(data, begins, ends)
+        return Texts.of([cell.strip() for cell in cells])
     # up to 8 bytes are a number, which is faster to compare
     windows = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
     words = windows[ends - 8]
-    words >>= (64 - 8 * lengths).astype(np.uint64)
+    surplus = 64 - 8 * lengths
+    words >>= surplus.astype(np.uint64)
     distinct, codes = np.unique(words, return_inverse=True)
-    cells = [word.to_bytes(8, "little").rstrip(b"\0") for word in distinct.tolist()]
-    texts = [cell.decode().strip() for cell in cells]
+    texts = [_word_text(word) for word in distinct.tolist()]
     return Texts(codes, texts)
 
 
@@ -491,16 +585,48 @@ def _padded(data: bytes, sign: bytes) -> bool:
     """Whether a cell begins or ends with a space."""
     letters = np.frombuffer(data, np.uint8)
     spaces = np.flatnonzero(letters == ord(" "))
-    around = letters[np.append(spaces - 1, spaces + 1)]
-    bounds = (around == ord(sign)) | (around == ord("\n"))
+    neighbours = np.append(spaces - 1, spaces + 1)
+    around = letters[neighbours]
+    is_delimiter = around == ord(sign)
+    is_line_end = around == ord("\n")
+    bounds = is_delimiter | is_line_end
     return bool(bounds.any())
+
+
+def _word_text(word: int) -> str:
+    """The text of up to 8 bytes that were read as a number."""
+    written = word.to_bytes(8, "little").rstrip(b"\0")
+    return written.decode().strip()
+
+
+def _decoded_cells(data: bytes, begins: Integers, ends: Integers) -> list[str]:
+    """Cells at data[begins:ends], with the spaces around them."""
+    spans = zip(begins.tolist(), ends.tolist(), strict=True)
+    return [data[begin:end].decode() for begin, end in spans]
+
+
+def _as_slice(columns: list[int]) -> list[int] | slice:
+    """Columns as a slice if they are adjacent, which is faster than a list of columns."""
+    first = columns[0]
+    stop = columns[-1] + 1
+    if stop - first == len(columns):
+        return slice(first, stop)
+    return columns
+
+
+def _has_many_exponents(layout: _Layout, cells: int) -> bool:
+    """Whether more than a quarter of so many cells are numbers with exponents."""
+    lower_case = layout.kinds | 0x20
+    exponents = np.count_nonzero(lower_case == ord("e"))
+    return bool(4 * exponents > cells)
 
 
 def _removable_quotes(data: bytes, sign: bytes) -> bool:
     """Whether all quotes enclose whole cells that have no quote, delimiter or line end inside."""
     letters = np.frombuffer(data, np.uint8)
-    ends_cell = (letters == ord(sign)) | (letters == ord("\n"))
-    gaps = np.flatnonzero(ends_cell)
+    is_delimiter = letters == ord(sign)
+    is_line_end = letters == ord("\n")
+    ends_cell = is_delimiter | is_line_end
     quotes = np.flatnonzero(letters == ord('"'))
     first = quotes[::2]
     last = quotes[1::2]
@@ -508,5 +634,7 @@ def _removable_quotes(data: bytes, sign: bytes) -> bool:
         return False
     if not ends_cell[first - 1].all() or not ends_cell[last + 1].all():
         return False
-    is_inside = np.searchsorted(gaps, first) == np.searchsorted(gaps, last)
-    return bool(is_inside.all())
+    gaps = np.flatnonzero(ends_cell)
+    cell_of_first = np.searchsorted(gaps, first)
+    cell_of_last = np.searchsorted(gaps, last)
+    return np.array_equal(cell_of_first, cell_of_last)

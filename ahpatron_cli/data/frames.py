@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import date, time
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,12 +13,25 @@ from ahpatron_cli.data.cells import Cells, Dates, Texts, Values, number_text
 from ahpatron_cli.errors import bad_data
 
 
-def column_names(frame: Any) -> dict[str, Any]:
+class Frame(Protocol):
+    """What is used of a DataFrame, of pandas or polars."""
+
+    @property
+    def columns(self) -> Iterable[Any]:
+        """Names of the columns."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, name: object, /) -> object: ...
+
+
+def column_names(frame: Frame) -> dict[str, Any]:
     """The columns of a DataFrame by their names as text, as a file has them."""
     return {str(name).strip(): name for name in frame.columns}
 
 
-def frame_cells(frame: Any, used: Iterable[str], text: Collection[str], path: str) -> Cells:
+def frame_cells(frame: Frame, used: Iterable[str], text: Collection[str], path: str) -> Cells:
     """The `used` columns of a DataFrame, as text if they are in `text`, else by their types.
 
     `path` is the name of the DataFrame in errors.
@@ -31,7 +44,7 @@ def frame_cells(frame: Any, used: Iterable[str], text: Collection[str], path: st
     return Cells(np.arange(len(frame)), columns)
 
 
-def _values(column: Any, name: str, path: str, *, as_text: bool) -> Values:
+def _values(column: object, name: str, path: str, *, as_text: bool) -> Values:
     """Values of a column: numbers, dates or text."""
     values = np.asarray(column)
     kind = values.dtype.kind
@@ -49,7 +62,7 @@ def _values(column: Any, name: str, path: str, *, as_text: bool) -> Values:
     return Texts.of([_text(cell) for cell in cells])
 
 
-def _text(cell: Any) -> str:
+def _text(cell: object) -> str:
     """A cell as a CSV file would have it; empty if it is missing."""
     if isinstance(cell, str):
         return cell.strip()
@@ -64,7 +77,7 @@ def _text(cell: Any) -> str:
     return str(cell).strip()
 
 
-def _is_missing(cell: Any) -> bool:
+def _is_missing(cell: object) -> bool:
     """Whether a cell is None, NaN, NaT or pandas' NA."""
     if cell is None:
         return True

@@ -53,24 +53,26 @@ class LabelTally:
 
     def add(self, labels: Floats) -> LabelTally:
         """Count the labels of the next rows, leaving out NaN; returns self."""
-        labels = labels[~np.isnan(labels)]
-        distinct, counts = np.unique(labels, return_counts=True)
+        present = labels[~np.isnan(labels)]
+        distinct, counts = np.unique(present, return_counts=True)
         for label, count in zip(distinct.tolist(), counts.tolist(), strict=True):
             self.count(label, count)
-        if len(labels) == 0:
+        if len(present) == 0:
             return self
-        self._changes += int(np.count_nonzero(labels[1:] != labels[:-1]))
-        first = float(labels[0])
+        changes = present[1:] != present[:-1]
+        self._changes += int(np.count_nonzero(changes))
+        first = float(present[0])
         if self._last is not None and self._last != first:
             self._changes += 1
-        self._last = float(labels[-1])
+        self._last = float(present[-1])
         return self
 
 
 def find_labels(path: str, tally: LabelTally) -> tuple[float, ...] | None:
     """The distinct labels of a file in increasing order; None if there are fewer than two."""
     labels = sorted(tally.counts)
-    if fault := class_fault(tally):
+    fault = class_fault(tally)
+    if fault:
         problem = f"{len(labels)} different labels: {show_all(labels)}"
         if tally.overflowed:
             problem = f"more than {problem}"
@@ -83,11 +85,12 @@ def find_labels(path: str, tally: LabelTally) -> tuple[float, ...] | None:
 
 def class_fault(tally: LabelTally) -> str | None:
     """The reason why these labels cannot be classes; None if they can."""
-    labels = tally.counts
     if tally.overflowed:
         return f"there may be {MAX_CLASSES:,} classes at most"
+    labels = tally.counts
     hardly_repeat = len(labels) > 2 and 2 * len(labels) > tally.rows
-    if hardly_repeat and any(label % 1 for label in labels):
+    has_fractions = any(label % 1 for label in labels)
+    if hardly_repeat and has_fractions:
         return "fractions that hardly repeat suggest regression, which is not supported"
     return None
 
@@ -118,7 +121,8 @@ def show(label: float) -> str:
 def show_all(labels: Iterable[float]) -> str:
     """The distinct labels as text; of many, the first few and their number."""
     distinct = sorted(labels)
-    text = ", ".join(map(show, distinct[:5]))
+    first = [show(label) for label in distinct[:5]]
+    text = ", ".join(first)
     if len(distinct) > 5:
         text += f", … ({len(distinct)} in all)"
     return text

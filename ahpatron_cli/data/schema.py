@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -26,6 +26,10 @@ from ahpatron_cli.data.cells import (
     number_text,
 )
 from ahpatron_cli.errors import UserError, bad_data
+
+Flags: TypeAlias = NDArray[np.bool_]
+Shape: TypeAlias = tuple[int, int]
+"""Numbers of rows and columns."""
 
 _UNKNOWN = -1.0
 """Code of a category that did not occur in training."""
@@ -58,21 +62,30 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
     def numbers(self, cells: Cells, path: str) -> Floats:
         """Number, days or category code of each row; NaN if missing."""
         if self.kind == "category":
-            codes, _ = cells.texts(self.name).numbers(self._category_codes())
+            texts = cells.texts(self.name)
+            codes, _ = texts.numbers(self._category_codes())
             return codes
         values = cells.columns[self.name]
         if isinstance(values, Texts):
-            read = number if self.kind == "number" else days
-            found, wrong = values.numbers(read)
-            if wrong is not None:
-                raise self._mixed(values, wrong, cells, path=path)
-            return found
-        kind = "date" if isinstance(values, Dates) else "number"
-        found = values.days() if isinstance(values, Dates) else values
+            return self._parsed(values, cells, path)
+        if isinstance(values, Dates):
+            kind = "date"
+            found = values.days()
+        else:
+            kind = "number"
+            found = values
         if kind != self.kind:
             present = np.flatnonzero(~np.isnan(found))
             if len(present):
                 raise self._mixed(values, int(present[0]), cells, path=path)
+        return found
+
+    def _parsed(self, texts: Texts, cells: Cells, path: str) -> Floats:
+        """Number or days of each cell of a column of numbers or dates that has text."""
+        read = number if self.kind == "number" else days
+        found, wrong = texts.numbers(read)
+        if wrong is not None:
+            raise self._mixed(texts, wrong, cells, path=path)
         return found
 
     def _category_codes(self) -> Callable[[str], float]:
@@ -95,6 +108,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         return code_of
 
     def _mixed(self, values: Values, row: int, cells: Cells, path: str) -> UserError:
+        """The error for a cell of another type."""
         cell = cell_text(values, row)
         line = int(cells.lines[row])
         return mixed(self.name, self.kind, cell=cell, path=path, line=line)
@@ -139,6 +153,7 @@ class Feature(NamedTuple):
 
     indices: Integers | int
     values: Any
+    """Numbers; of a column that is copied, its cells."""
     column: str
 
 
@@ -148,8 +163,14 @@ class Shares(NamedTuple):
     first: int
     """Index of the first of these features."""
     values: Floats
-    rows: NDArray[np.bool_]
+    rows: Flags
+    """Which rows these are."""
     column: str
+
+    @property
+    def features(self) -> Integers:
+        """Indices of these features."""
+        return np.arange(self.first, self.first + len(self.values))
 
 
 class Schema(msgspec.Struct, forbid_unknown_fields=True):
@@ -174,18 +195,19 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
 
     def label_names(self, labels: Iterable[float | None]) -> list[str | None]:
         """Names of label codes; None for a code that stands for several labels."""
-        names: dict[float | None, list[str]] = {}
+        names: dict[float | None, str | None] = {}
         for name, code in self.labels.items():
-            names.setdefault(code, []).append(name)
-        unique = {code: same[0] for code, same in names.items() if len(same) == 1}
-        return [unique.get(label) for label in labels]
+            names[code] = None if code in names else name
+        return [names.get(label) for label in labels]
 
     def text_columns(self) -> set[str]:
         """Columns whose text is needed: label, id, categories."""
-        names = {column.name for column in self.columns if column.kind == "category"}
-        names.add(self.label)
+        names = {self.label}
         if self.id:
             names.add(self.id)
+        for column in self.columns:
+            if column.kind == "category":
+                names.add(column.name)
         return names
 
     def check_columns(self, names: Collection[str], path: str) -> None:
@@ -195,18 +217,19 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             asked.append(self.id)
         lost = [name for name in asked if name not in names]
         if lost:
-            problem = f"columns are missing: {listed(lost)}"
+            missing = listed(lost)
             hint = f"the columns are {listed(names)}"
-            raise bad_data(problem, path, line=1, hint=hint)
+            raise bad_data(f"columns are missing: {missing}", path, line=1, hint=hint)
 
     def encode(self, cells: Cells, path: str, unseen: Unseen) -> Batch:
         """Convert cells to a batch of numeric rows; counts cells that are new in `unseen`."""
         encoded = list(self.encoded(cells, path, unseen))
         features = [one for one in encoded if isinstance(one, Feature)]
         shares = [one for one in encoded if isinstance(one, Shares)]
-        shape = (len(cells.lines), len(self.features) + 1)
+        width = len(self.features) + 1
+        shape = (len(cells.lines), width)
         rows: Rows
-        if shape[1] <= 4 * len(features):
+        if width <= 4 * len(features):
             rows = _dense(features, shares, shape)
         else:
             rows = _sparse(features, shape)
@@ -214,7 +237,8 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
                 rows = _with_shares(rows, shares)
         ids = None
         if self.id:
-            ids = np.array(cells.texts(self.id).tolist(), dtype=object)
+            texts = cells.texts(self.id).tolist()
+            ids = np.array(texts, dtype=object)
         labels = self.label_numbers(cells, path)
         return Batch(rows, labels, cells.lines, ids=ids)
 
@@ -236,15 +260,14 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             absent = np.isnan(found)
             gaps = int(np.count_nonzero(absent))
             if gaps and self.missing == "refuse":
-                line = int(cells.lines[np.argmax(absent)])
-                raise no_value(name, path, line)
+                row = np.argmax(absent)
+                raise no_value(name, path, int(cells.lines[row]))
             if column.kind == "category":
                 yield _category(column, found, start)
                 if gaps and column.shares:
-                    yield Shares(start, np.array(column.shares), rows=absent, column=name)
-                strange = int(np.count_nonzero(found == _UNKNOWN))
-                if strange:
-                    unseen.categories[name] += strange
+                    shares = np.array(column.shares)
+                    yield Shares(start, shares, rows=absent, column=name)
+                _count_unknown(found, name, unseen)
             else:
                 values = np.where(absent, column.fill, found) if gaps else found
                 yield Feature(start, values, name)
@@ -262,22 +285,28 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         kind = self.label_kind
         codes = {label_key(name, kind): code for name, code in self.labels.items()}
         other = None if self.positive is None else -1.0
+
+        def code_of(cell: str) -> float | None:
+            return codes.get(label_key(cell, kind), other)
+
         names = cells.texts(self.label)
-        labels, wrong = names.numbers(lambda cell: codes.get(label_key(cell, kind), other))
+        labels, wrong = names.numbers(code_of)
         if wrong is not None:
-            problem = f"the label {names.tolist()[wrong]!r} is unknown"
+            label = names.tolist()[wrong]
             hint = (
                 f"the labels are {listed(self.labels)}; ? stands for no label"
                 "; if a new class is in a pipe, `--labels A,B,C` must name all of them"
             )
-            raise bad_data(problem, path, line=int(cells.lines[wrong]), hint=hint)
+            line = int(cells.lines[wrong])
+            raise bad_data(f"the label {label!r} is unknown", path, line=line, hint=hint)
         return labels
 
     def label_named(self, text: str) -> str | None:
         """The label that a text stands for, in whatever spelling; None if there is none."""
-        key = label_key(text, self.label_kind)
+        kind = self.label_kind
+        key = label_key(text, kind)
         for name in self.labels:
-            if label_key(name, self.label_kind) == key:
+            if label_key(name, kind) == key:
                 return name
         return None
 
@@ -285,35 +314,45 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
 def _category(column: Column, codes: Floats, start: int) -> Feature:
     """The feature of the category of each row, the first of which has the index `start`."""
     known = codes >= 0
-    indices = start + np.where(known, codes, 0).astype(np.int64)
-    return Feature(indices, known.astype(np.float64), column.name)
+    offsets = np.where(known, codes, 0)
+    indices = start + offsets.astype(np.int64)
+    values = known.astype(np.float64)
+    return Feature(indices, values, column.name)
 
 
-def _dense(
-    features: Sequence[Feature], shares: Sequence[Shares], shape: tuple[int, int]
-) -> NDArray[np.float64]:
+def _count_unknown(codes: Floats, name: str, unseen: Unseen) -> None:
+    """Count cells of a column whose categories did not occur in training."""
+    count = int(np.count_nonzero(codes == _UNKNOWN))
+    if count:
+        unseen.categories[name] += count
+
+
+def _dense(features: Sequence[Feature], shares: Sequence[Shares], shape: Shape) -> Floats:
     """A dense array of features; column 0 is empty."""
     rows = np.zeros(shape)
-    for indices, values, _ in features:
-        if isinstance(indices, int):
-            rows[:, indices] = values
+    every = np.arange(len(rows))
+    for feature in features:
+        if isinstance(feature.indices, int):
+            rows[:, feature.indices] = feature.values
         else:
-            rows[np.arange(len(rows)), indices] = values
+            rows[every, feature.indices] = feature.values
     for one in shares:
         behind = one.first + len(one.values)
         rows[one.rows, one.first : behind] = one.values
     return rows
 
 
-def _sparse(features: Sequence[Feature], shape: tuple[int, int]) -> CsrRows:
+def _sparse(features: Sequence[Feature], shape: Shape) -> CsrRows:
     """Features without zeros; column 0 is empty."""
     count, width = shape
     values = np.column_stack([feature.values for feature in features])
     indices = [np.broadcast_to(feature.indices, count) for feature in features]
+    columns = np.column_stack(indices)
     stored = values != 0
-    ends = np.cumsum(np.count_nonzero(stored, axis=1))
-    columns = np.column_stack(indices)[stored].astype(np.int32)
-    return CsrRows(np.append(0, ends), columns, values[stored], width=width)
+    lengths = np.count_nonzero(stored, axis=1)
+    starts = np.append(0, np.cumsum(lengths))
+    stored_columns = columns[stored].astype(np.int32)
+    return CsrRows(starts, stored_columns, values[stored], width=width)
 
 
 def _with_shares(rows: CsrRows, shares: Sequence[Shares]) -> CsrRows:
@@ -323,7 +362,7 @@ def _with_shares(rows: CsrRows, shares: Sequence[Shares]) -> CsrRows:
     values = [rows.values]
     for one in shares:
         missing = np.flatnonzero(one.rows)
-        features = np.arange(one.first, one.first + len(one.values), dtype=np.int32)
+        features = one.features.astype(np.int32)
         owners.append(np.repeat(missing, len(features)))
         columns.append(np.tile(features, len(missing)))
         values.append(np.tile(one.values, len(missing)))
@@ -331,8 +370,9 @@ def _with_shares(rows: CsrRows, shares: Sequence[Shares]) -> CsrRows:
     column = np.concatenate(columns)
     value = np.concatenate(values)
     order = np.lexsort((column, owner))
-    ends = np.cumsum(np.bincount(owner, minlength=len(rows)))
-    return CsrRows(np.append(0, ends), column[order], value[order], width=rows.width)
+    lengths = np.bincount(owner, minlength=len(rows))
+    starts = np.append(0, np.cumsum(lengths))
+    return CsrRows(starts, column[order], value[order], width=rows.width)
 
 
 def cell_text(values: Values, row: int) -> str:
@@ -340,21 +380,25 @@ def cell_text(values: Values, row: int) -> str:
     one = values[row : row + 1]
     if isinstance(one, Dates):
         one = one.texts()
+    [cell] = one.tolist()
     if isinstance(one, Texts):
-        return one.tolist()[0]
-    return number_text(one.tolist()[0])
+        return str(cell)
+    return number_text(cell)
 
 
 def _counted(counts: Counter[str]) -> str:
     """Names with their counts: `age (3), city (1)`."""
-    return listed(f"{name} ({count:,})" for name, count in counts.items())
+    shown = [f"{name} ({count:,})" for name, count in counts.items()]
+    return listed(shown)
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
     """Names as a comma-separated list, cut after `most`."""
-    names = [name for name in names if name]
-    shown = ", ".join(names[:most])
-    return f"{shown}, …" if len(names) > most else shown
+    shown = [name for name in names if name]
+    text = ", ".join(shown[:most])
+    if len(shown) > most:
+        text += ", …"
+    return text
 
 
 def no_value(name: str, path: str, line: int) -> UserError:
@@ -365,7 +409,9 @@ def no_value(name: str, path: str, line: int) -> UserError:
 
 def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
     """The error for a cell whose type is not that of its column (`kind`)."""
-    shown = cell if len(cell) <= 40 else f"{cell[:40]}…"
+    shown = cell
+    if len(cell) > 40:
+        shown = f"{cell[:40]}…"
     problem = f"column {name!r} has {kind} values, and here {shown!r}"
     column = shlex.quote(name)
     hint = f"correct the cell, or train with --category {column} or --drop {column}"

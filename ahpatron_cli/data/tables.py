@@ -36,7 +36,7 @@ from ahpatron_cli.data.cells import (
     label_kind,
     number,
 )
-from ahpatron_cli.data.csv_text import CsvReader, delimiter_of
+from ahpatron_cli.data.csv_text import CsvReader, OnFault, delimiter_of
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, class_fault
 from ahpatron_cli.data.schema import (
     Column,
@@ -75,6 +75,10 @@ ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
 
 
+_ARROW_MAGIC = (b"PAR1", b"ARROW1")
+"""First bytes of Parquet and of Arrow files."""
+_NO_HEADER = re.compile(r"(^|\s)[0-9]+:|\0|\ufffd.")
+"""What the header of a table does not contain: features of LIBSVM text, bytes that are no text."""
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(\{)\s*[\"}]|(\[)\s*[\[{])")
 """Start of JSON lines, or of a JSON list."""
 _LIBSVM_ROW = re.compile(r"(\S+\s+)?(qid:\S+\s+)?[0-9]+:[-+.0-9eE]+(\s+[0-9]+:[-+.0-9eE]+)*")
@@ -123,10 +127,15 @@ class TableOptions(msgspec.Struct, frozen=True):
     @property
     def words(self) -> tuple[tuple[str, str], ...]:
         """Options that differ from their defaults, as pairs of option name and text."""
-        single = {"label": self.label, "id": self.id, "positive": self.positive}
-        if self.missing != "indicator":
-            single["missing"] = self.missing
-        found = [(name, text) for name, text in single.items() if text]
+        found: list[tuple[str, str]] = []
+        if self.label:
+            found.append(("label", self.label))
+        if self.id:
+            found.append(("id", self.id))
+        if self.positive:
+            found.append(("positive", self.positive))
+        if self.missing and self.missing != "indicator":
+            found.append(("missing", self.missing))
         found += [("drop", name) for name in self.drop]
         found += [("category", name) for name in self.category]
         return tuple(found)
@@ -135,20 +144,25 @@ class TableOptions(msgspec.Struct, frozen=True):
         """Refuse options that do not fit a table with these columns."""
         one_of("value of --missing", self.missing, POLICIES)
         if self.label is None:
-            problem = "a table requires --label COLUMN"
             last = shlex.quote(names[-1])
             hint = f"the columns are {listed(names)}: often the last, --label {last}"
-            raise bad_data(problem, path, line=1, hint=hint)
+            raise bad_data("a table requires --label COLUMN", path, line=1, hint=hint)
         single = [name for name in (self.label, self.id) if name]
         named = Counter([*single, *self.drop, *self.category])
         for name, count in named.items():
             if name not in names:
-                hint = suggestion(name, names) or f"the columns are {listed(names)}"
-                if set(name.split(",")) <= set(names):
-                    hint = "repeat the option for each column"
-                raise bad_data(f"no column has the name {name!r}", path, line=1, hint=hint)
+                raise _no_column(name, names, path)
             if count > 1:
                 raise usage(f"column {name!r} is named twice by --label, --id, --drop, --category")
+
+
+def _no_column(name: str, names: list[str], path: str) -> UserError:
+    """The error for an option that names a column which the table does not have."""
+    if set(name.split(",")) <= set(names):
+        hint = "repeat the option for each column"
+    else:
+        hint = suggestion(name, names) or f"the columns are {listed(names)}"
+    return bad_data(f"no column has the name {name!r}", path, line=1, hint=hint)
 
 
 class TableReader(Reader):
@@ -169,7 +183,7 @@ class TableReader(Reader):
         may_lack_labels: bool = True,
         warm_up: int = WARM_UP,
         on_wait: Callable[[int], None] = lambda rows: None,
-        on_fault: Callable[[UserError], None] | None = None,
+        on_fault: OnFault = None,
     ) -> None:
         super().__init__(source, max_rows, on_wait)
         self._may_lack_labels = may_lack_labels
@@ -252,27 +266,33 @@ class TableReader(Reader):
             if self._on_fault is not None:
                 cells = self._without_faults(cells)
             batch = self.schema.encode(cells, path, self.unseen)
-            unlabelled = np.isnan(batch.labels)
-            if not self._may_lack_labels and unlabelled.any():
-                line = int(batch.lines[np.argmax(unlabelled)])
-                hint = "rows without labels are predicted in one pass in file order only"
-                raise bad_data("this row has no label", path, line=line, hint=hint)
+            if not self._may_lack_labels:
+                self._check_labelled(batch)
             self._note(batch)
             yield batch
 
     @property
-    def _report_if_asked(self) -> Callable[[UserError], None] | None:
+    def _report_if_asked(self) -> OnFault:
         """`_report` if faults do not end the reading; else None."""
-        return None if self._on_fault is None else self._report
+        if self._on_fault is None:
+            return None
+        return self._report
+
+    def _check_labelled(self, batch: Batch) -> None:
+        """Refuse a batch with a row that has no label."""
+        unlabelled = np.isnan(batch.labels)
+        if unlabelled.any():
+            row = np.argmax(unlabelled)
+            line = int(batch.lines[row])
+            hint = "rows without labels are predicted in one pass in file order only"
+            raise bad_data("this row has no label", self._reader.path, line=line, hint=hint)
 
     def _report(self, fault: UserError) -> None:
         assert self._on_fault is not None
         self.faults += 1
         self._on_fault(fault)
 
-    def _sound_part(
-        self, batches: Iterator[Cells], report: Callable[[UserError], None] | None = None
-    ) -> Iterator[Cells]:
+    def _sound_part(self, batches: Iterator[Cells], report: OnFault = None) -> Iterator[Cells]:
         """Batches up to a fault that makes the rest of the file meaningless.
 
         It is raised, or passed to `report`, if faults of this reader do not end the reading.
@@ -303,9 +323,7 @@ class TableReader(Reader):
             self._report(fault)
         if sound.all():
             return cells
-        kept = np.flatnonzero(sound)
-        columns: dict[str, Values] = {name: own[kept] for name, own in cells.columns.items()}
-        return Cells(cells.lines[kept], columns)
+        return _part(cells, np.flatnonzero(sound))
 
     def _fault(self, cells: Cells, column: Column, row: int) -> UserError:
         """The error for a cell that does not fit its column."""
@@ -329,19 +347,23 @@ class TableReader(Reader):
 
     def cells(self, copied: Collection[str] = ()) -> Iterator[Cells]:
         """Yield the cells of the table; columns `copied` of CSV as `Spans`."""
-        schema = self.schema
-        text = schema.text_columns()
-        used = text | {column.name for column in schema.columns}
-        dates = {column.name for column in schema.columns if column.kind == "date"}
         with suppress(StreamEnded):
-            rows = self._reader.batches(used, text, no_numbers=dates, copied=copied)
+            batches = chain(self._head, self._batches(copied))
             is_empty = True
-            for cells in _limited(chain(self._head, rows), self._max_rows):
+            for cells in _limited(batches, self._max_rows):
                 is_empty = False
                 yield cells
             if is_empty:
                 raise no_rows(self._reader.path)
         self.info.remarks += tuple(self.unseen.notes)
+
+    def _batches(self, copied: Collection[str]) -> Iterator[Cells]:
+        """The cells that the schema needs, as the reader returns them."""
+        columns = self.schema.columns
+        text = self.schema.text_columns()
+        used = text | {column.name for column in columns}
+        dates = {column.name for column in columns if column.kind == "date"}
+        return self._reader.batches(used, text, no_numbers=dates, copied=copied)
 
 
 def _columns_in_use(options: TableOptions, names: Sequence[str]) -> set[str]:
@@ -358,7 +380,8 @@ def _columns_of_text(options: TableOptions) -> set[str]:
 def _labelled_rows(cells: Cells, label: str) -> int:
     """Number of rows that have a label in this column."""
     counts = cells.texts(label).counts()
-    return sum(count for cell, count, _ in counts if cell not in MISSING)
+    labelled = [count for cell, count, _ in counts if cell not in MISSING]
+    return sum(labelled)
 
 
 def _ignore(fault: UserError) -> None:
@@ -374,21 +397,26 @@ def _line_of(fault: UserError) -> int:
 
 def _with_both_labels(schema: Schema) -> Schema:
     """The schema of a pipe, with 1 if all first rows have the other label of a plain pair."""
+    if schema.positive is not None:
+        return schema
     codes = list(schema.labels.values())
-    is_negative = any(codes == [negative] for negative, _ in PLAIN_PAIRS)
-    if schema.positive is None and is_negative:
-        return msgspec.structs.replace(schema, labels={**schema.labels, "1": 1.0})
+    for negative, _ in PLAIN_PAIRS:
+        if codes == [negative]:
+            labels = {**schema.labels, "1": 1.0}
+            return msgspec.structs.replace(schema, labels=labels)
     return schema
 
 
 def _check_labels(schema: Schema, named: Collection[str], path: str) -> None:
     """Refuse a table with a label that --labels does not name, if that is given."""
+    if not named:
+        return
     kind = schema.label_kind
     known = {label_key(name, kind) for name in named}
-    strange = [name for name in schema.labels if label_key(name, kind) not in known]
-    if named and strange:
-        hint = f"--labels names {listed(named)}"
-        raise bad_data(f"an unexpected label: {strange[0]}", path, hint=hint)
+    for name in schema.labels:
+        if label_key(name, kind) not in known:
+            hint = f"--labels names {listed(named)}"
+            raise bad_data(f"an unexpected label: {name}", path, hint=hint)
 
 
 def is_table(source: Source, options: TableOptions) -> bool:
@@ -396,11 +424,13 @@ def is_table(source: Source, options: TableOptions) -> bool:
 
     Raises a usage error if options for tables are given with LIBSVM text.
     """
-    name = source.name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
+    name = source.name.lower()
+    for packing in (".gz", ".bz2", ".xz"):
+        name = name.removesuffix(packing)
     if name.endswith(TABLE_SUFFIXES) or looks_like_table(source.head):
         return True
     if options.given and looks_like_libsvm(source.head):
-        flags = ", ".join(f"--{name}" for name in options.given)
+        flags = ", ".join(f"--{option}" for option in options.given)
         problem = f"for tables only: {flags}; this is LIBSVM text"
         hint = "leave it out; tables and LIBSVM files need commands of their own"
         raise UserError(problem, place=Place(source.name), hint=hint)
@@ -409,14 +439,22 @@ def is_table(source: Source, options: TableOptions) -> bool:
 
 def looks_like_libsvm(head: bytes) -> bool:
     """Whether the first row of a file with these first bytes is LIBSVM text with features."""
-    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
-    lines = text.splitlines(keepends=True)
-    rows = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    row = rows[0] if rows else ""
-    if len(head) >= HEAD_BYTES and not row.endswith("\n"):
-        row = row.rpartition(" ")[0]  # the last feature may be cut
+    text = head.decode("utf-8", "replace")
+    row = _first_row(text.removeprefix("\ufeff"))
+    is_cut = len(head) >= HEAD_BYTES and not row.endswith("\n")
+    if is_cut:  # perhaps inside of its last feature
+        row = row.rpartition(" ")[0]
     data = row.partition("#")[0].strip()
     return _LIBSVM_ROW.fullmatch(data) is not None
+
+
+def _first_row(text: str) -> str:
+    """The first line that is neither blank nor a comment; empty if there is none."""
+    for line in text.splitlines(keepends=True):
+        content = line.strip()
+        if content and not content.startswith("#"):
+            return line
+    return ""
 
 
 def check_features(schema: Schema, max_features: int, path: str) -> None:
@@ -429,23 +467,24 @@ def check_features(schema: Schema, max_features: int, path: str) -> None:
 
 def looks_like_table(head: bytes) -> bool:
     """Whether a file with these first bytes is Parquet, Arrow or text with a header."""
-    if head.startswith((b"PAR1", b"ARROW1")):
+    if head.startswith(_ARROW_MAGIC):
         return True
     text = head.decode("utf-8", "replace")
-    line = text.partition("\n")[0].removeprefix("\ufeff").strip()
-    if not line or line[0] in "#<{[@%|" or re.search(r"(^|\s)[0-9]+:|\0|\ufffd.", line):
+    first_line = text.partition("\n")[0]
+    line = first_line.removeprefix("\ufeff").strip()
+    if not line or line[0] in "#<{[@%|" or _NO_HEADER.search(line):
         return False
-    return delimiter_of(line) in line and number(line.split()[0]) is None
+    first_word = line.split()[0]
+    return delimiter_of(line) in line and number(first_word) is None
 
 
-def open_reader(
-    source: Source, on_fault: Callable[[UserError], None] | None = None
-) -> CsvReader | ArrowReader:
+def open_reader(source: Source, on_fault: OnFault = None) -> CsvReader | ArrowReader:
     """The reader for a table, chosen by its first bytes or its name."""
-    is_arrow = source.head.startswith((b"PAR1", b"ARROW1"))
+    is_arrow = source.head.startswith(_ARROW_MAGIC)
     if is_arrow or source.name.lower().endswith(ARROW_SUFFIXES):
         return _open_arrow(source)
-    if json := _JSON.match(source.head):
+    json = _JSON.match(source.head)
+    if json:
         bracket = json[1] or json[2]
         hint = JSON_HINTS[bracket].replace("FILE", as_word(source.name))
         raise bad_data("this is JSON, not CSV", source.name, line=1, hint=hint)
@@ -454,15 +493,17 @@ def open_reader(
 
 def _open_arrow(source: Source) -> ArrowReader:
     """The reader for a Parquet or Arrow file, which must be a plain file."""
+    name = source.name
     if not source.rereadable:
         hint = "save it to a file, or write CSV"
-        raise bad_data("Parquet and Arrow are not read from a pipe", source.name, hint=hint)
-    if source.packing is not None:
-        problem = f"Parquet and Arrow files packed with {source.packing} are not read"
-        suffix = Path(source.name).with_suffix("").suffix
-        command = f"{source.packing} -dc {shlex.quote(source.name)} > unpacked{suffix}"
-        raise bad_data(problem, source.name, hint=f"unpack it: `{command}`")
-    return ArrowReader(source.name)
+        raise bad_data("Parquet and Arrow are not read from a pipe", name, hint=hint)
+    packing = source.packing
+    if packing is not None:
+        problem = f"Parquet and Arrow files packed with {packing} are not read"
+        suffix = Path(name).with_suffix("").suffix
+        command = f"{packing} -dc {shlex.quote(name)} > unpacked{suffix}"
+        raise bad_data(problem, name, hint=f"unpack it: `{command}`")
+    return ArrowReader(name)
 
 
 def _limited(batches: Iterable[Cells], rows: int | None) -> Iterator[Cells]:
@@ -471,12 +512,21 @@ def _limited(batches: Iterable[Cells], rows: int | None) -> Iterator[Cells]:
         yield from batches
         return
     left = rows
-    for lines, columns in batches:
-        if len(lines) >= left:
-            yield Cells(lines[:left], {name: values[:left] for name, values in columns.items()})
+    for cells in batches:
+        count = len(cells.lines)
+        if count >= left:
+            yield _part(cells, slice(left))
             return
-        left -= len(lines)
-        yield Cells(lines, columns)
+        left -= count
+        yield cells
+
+
+def _part(cells: Cells, rows: slice | Integers) -> Cells:
+    """Some rows of a batch."""
+    columns: dict[str, Values] = {}
+    for name, values in cells.columns.items():
+        columns[name] = values[rows]
+    return Cells(cells.lines[rows], columns)
 
 
 def pandas_index(names: Sequence[str]) -> list[str]:
@@ -485,6 +535,10 @@ def pandas_index(names: Sequence[str]) -> list[str]:
     if names and names[0] in _UNNAMED_INDEX:
         return [names[0], *index]
     return index
+
+
+InferredColumns: TypeAlias = Mapping[str, Column | None]
+"""Columns of a table by name; None for those without values."""
 
 
 class _Seen:
@@ -511,23 +565,26 @@ class _Seen:
         kind, found = _typed(values)
         absent = np.isnan(found)
         present = found[~absent]
-        self.counts["missing"] += len(found) - len(present)
-        self.counts[kind] += len(present)
-        if not len(present):
+        count = len(present)
+        self.counts["missing"] += len(found) - count
+        self.counts[kind] += count
+        if count == 0:
             return
         if kind not in self.first:
             row = int(np.argmin(absent))
-            self.first[kind] = (int(lines[row]), cell_text(values, row))
-        self.zeros += int(np.count_nonzero(present == 0))
+            cell = cell_text(values, row)
+            self.first[kind] = (int(lines[row]), cell)
+        zeros = np.count_nonzero(present == 0)
+        self.zeros += int(zeros)
         self._average(present)
 
     def _add_texts(self, cells: Texts, lines: Integers) -> None:
+        """Add the cells of a batch of text to the statistics."""
         values: dict[str, float] = {}
         for cell, count, row in cells.counts():
             kind, value = _kind_of(cell, is_category=self._is_category)
             self.counts[kind] += count
-            if kind not in self.first or lines[row] < self.first[kind][0]:
-                self.first[kind] = (int(lines[row]), cell)
+            self._note_first(kind, int(lines[row]), cell)
             if kind == "category":
                 self._add_category(cell, count)
             elif kind != "missing":
@@ -536,22 +593,32 @@ class _Seen:
                     self.zeros += count
         if values:
             found, _ = cells.numbers(lambda cell: values.get(cell, np.nan))
-            self._average(found[~np.isnan(found)])
+            present = ~np.isnan(found)
+            self._average(found[present])
+
+    def _note_first(self, kind: Kind, line: int, cell: str) -> None:
+        """Note a cell if it is the first of its type."""
+        if kind not in self.first or line < self.first[kind][0]:
+            self.first[kind] = (line, cell)
 
     def _add_category(self, cell: str, count: int) -> None:
         """Count cells of a category, if it is known or there are not too many of them."""
-        name = cell if cell in self.categories else category_name(cell)
+        name = cell
+        if cell not in self.categories:
+            name = category_name(cell)
         if name in self.categories or len(self.categories) <= MAX_CATEGORIES:
             self.categories[name] += count
 
     def _average(self, values: Floats) -> None:
         """Add numbers or dates to the mean, also if their sum would overflow."""
+        count = len(values)
         with np.errstate(over="ignore"):
-            mean = float(values.sum()) / len(values)
+            mean = float(values.sum()) / count
         if not np.isfinite(mean):
-            mean = float((values / len(values)).sum())
-        self._averaged += len(values)
-        share = len(values) / self._averaged
+            parts = values / count
+            mean = float(parts.sum())
+        self._averaged += count
+        share = count / self._averaged
         self._mean = self._mean * (1 - share) + mean * share
 
     def column(self, missing: str, path: str, *, may_be_mixed: bool = False) -> Column | None:
@@ -564,24 +631,30 @@ class _Seen:
         if not kinds:
             return None
         kind = kinds[0]
-        rows = self.counts[kind]
         if len(kinds) > 1 and not may_be_mixed:
             line, cell = self.first[kinds[-1]]
             raise mixed(self.name, kind, cell=cell, path=path, line=line)
         has_gaps = self.counts["missing"] > 0
-        column = Column(self.name, kind, indicator=missing == "indicator" and has_gaps)
-        fills = missing in ("indicator", "mean") and not column.indicator
+        indicator = missing == "indicator" and has_gaps
+        column = Column(self.name, kind, indicator=indicator)
+        fills = missing in ("indicator", "mean") and not indicator
         if kind == "category":
-            self._check_categories(rows, path)
+            self._check_categories(path)
             column.categories = sorted(self.categories)
             if fills and not has_gaps:
-                column.shares = [self.categories[name] / rows for name in column.categories]
-        elif fills or (column.indicator and kind == "date"):  # not 0, a date far from all others
+                column.shares = self._shares(column.categories)
+        elif fills or (indicator and kind == "date"):  # not 0, a date far from all others
             column.fill = self._mean
         return column
 
-    def _check_categories(self, rows: int, path: str) -> None:
+    def _shares(self, categories: Sequence[str]) -> list[float]:
+        """Share of each category in the cells that have one."""
+        rows = self.counts["category"]
+        return [self.categories[name] / rows for name in categories]
+
+    def _check_categories(self, path: str) -> None:
         """Refuse a text column with too many distinct values (ids, names, free text)."""
+        rows = self.counts["category"]
         different = len(self.categories)
         repeats = self._is_category or rows < FEWEST_ROWS or 2 * different <= rows
         if different <= MAX_CATEGORIES and repeats:
@@ -595,7 +668,8 @@ class _Seen:
             f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
             "; dates must be written like 2024-05-31, numbers like 1.5"
         )
-        raise bad_data(problem, path, line=self.first["category"][0], hint=hint)
+        line, _ = self.first["category"]
+        raise bad_data(problem, path, line=line, hint=hint)
 
 
 def _typed(values: Floats | Dates) -> tuple[Kind, Floats]:
@@ -631,7 +705,8 @@ def _faulty_rows(values: Values, kind: Kind, missing: str, is_category: bool) ->
         wrong = is_wrong[values.codes]
     else:
         own, numbers = _typed(values)
-        wrong = np.where(np.isnan(numbers), "missing" not in legal, own not in legal)
+        absent = np.isnan(numbers)
+        wrong = np.where(absent, "missing" not in legal, own not in legal)
     rows: list[int] = np.flatnonzero(wrong).tolist()
     return rows
 
@@ -662,15 +737,21 @@ class _Statistics:
     def _add(self, cells: Cells) -> None:
         self.rows += len(cells.lines)
         for column in self.columns:
-            column.add(cells.columns[column.name], cells.lines)
-        for cell, count, _ in cells.texts(self._label).counts():
+            values = cells.columns[column.name]
+            column.add(values, cells.lines)
+        labels = cells.texts(self._label)
+        for cell, count, _ in labels.counts():
             if cell in MISSING:
                 self.unlabelled[cell] += count
-                continue
-            self.labelled += count
-            is_known = cell in self.labels or cell == self._positive
-            if is_known or len(self.labels) <= MAX_CLASSES:
-                self.labels[cell] += count
+            else:
+                self._add_label(cell, count)
+
+    def _add_label(self, label: str, count: int) -> None:
+        """Count rows with a label, if it is known or there are not too many of them."""
+        self.labelled += count
+        is_known = label in self.labels or label == self._positive
+        if is_known or len(self.labels) <= MAX_CLASSES:
+            self.labels[label] += count
 
     def numeric(self) -> dict[str, bool]:
         """Columns in which every cell is a number, with whether more than a tenth are 0."""
@@ -697,7 +778,7 @@ def infer(
     *,
     no_numbers: set[str],
     numeric: dict[str, bool],
-    on_fault: Callable[[UserError], None] | None = None,
+    on_fault: OnFault = None,
 ) -> tuple[Schema, tuple[str, ...], LabelTally]:
     """Infer the schema of a table from these rows; returns the schema, notes and label counts.
 
@@ -708,9 +789,9 @@ def infer(
     number to `numeric`, with whether more than a tenth of them are 0.
     """
     path = reader.path
+    label = options.label or ""
     index = pandas_index(reader.names)
-    others = {options.label or "", options.id, *options.drop, *index}
-    seen = _Statistics([name for name in reader.names if name not in others], options)
+    seen = _Statistics(_feature_columns(reader.names, options), options)
     seen.add_all(batches, no_numbers)
     seen.check(path)
     found = _infer_columns(seen.columns, options.missing, path, on_fault=on_fault)
@@ -720,7 +801,7 @@ def infer(
     labels = _infer_labels(seen, options, path)
     schema = Schema(
         columns=columns,
-        label=options.label or "",
+        label=label,
         labels=labels.codes,
         missing=options.missing,
         positive=labels.positive,
@@ -732,13 +813,19 @@ def infer(
     return schema, (*labels.notes, *notes), labels.tally(seen.labelled)
 
 
+def _feature_columns(names: Sequence[str], options: TableOptions) -> list[str]:
+    """The columns that are neither label nor id, nor left out."""
+    others = {options.label, options.id, *options.drop, *pandas_index(names)}
+    return [name for name in names if name not in others]
+
+
 def _infer_columns(
     seen: Sequence[_Seen],
     missing: str,
     path: str,
     *,
-    on_fault: Callable[[UserError], None] | None,
-) -> dict[str, Column | None]:
+    on_fault: OnFault,
+) -> InferredColumns:
     """The inferred columns by name, None for those without values.
 
     The faults of those that cannot be used are passed to `on_fault`, or raised without it. A table
@@ -759,26 +846,25 @@ def _infer_columns(
 
 def _column_notes(
     seen: Sequence[_Seen],
-    found: Mapping[str, Column | None],
+    found: InferredColumns,
     *,
     index: Sequence[str],
     missing: str,
 ) -> list[str]:
     """Notes for the user on columns that are left out or become features in a special way."""
     columns = [column for column in found.values() if column]
+    empty = [name for name, column in found.items() if column is None]
     categories = [f"{one.name} ({len(one.categories)})" for one in columns if one.categories]
     lists = {
         "the index that pandas has written is left out": [repr(name) for name in index],
-        "columns without values are left out": [name for name in found if found[name] is None],
+        "columns without values are left out": empty,
         "one feature per category": categories,
         **_gaps(seen, found, missing),
     }
     return [f"{note}: {listed(names)}" for note, names in lists.items() if names]
 
 
-def _gaps(
-    seen: Sequence[_Seen], found: Mapping[str, Column | None], missing: str
-) -> dict[str, list[str]]:
+def _gaps(seen: Sequence[_Seen], found: InferredColumns, missing: str) -> dict[str, list[str]]:
     """Notes on what missing cells become, each with the columns that have some."""
     gaps: dict[str, list[str]] = {}
     if missing == "refuse":
@@ -787,17 +873,21 @@ def _gaps(
         column = found.get(one.name)
         count = one.counts["missing"]
         if column and count:
-            note = f"missing values become {_replacement(column, missing)}"
-            gaps.setdefault(note, []).append(f"{one.name} ({count:,})")
+            replacement = _replacement(column, missing)
+            columns = gaps.setdefault(f"missing values become {replacement}", [])
+            columns.append(f"{one.name} ({count:,})")
     return gaps
 
 
 def _replacement(column: Column, missing: str) -> str:
     """What missing cells of a column become, for a note."""
+    if column.indicator and column.kind == "date":
+        return "the mean date, with an indicator feature"
     if column.indicator:
-        value = "the mean date" if column.kind == "date" else "0"
-        return f"{value}, with an indicator feature"
-    return "the mean, or no category" if missing == "mean" else "0"
+        return "0, with an indicator feature"
+    if missing == "mean":
+        return "the mean, or no category"
+    return "0"
 
 
 def no_rows(path: str) -> UserError:
@@ -807,7 +897,10 @@ def no_rows(path: str) -> UserError:
 
 def _no_labels(cells: Counter[str]) -> str:
     """Hint on cells of the label column that count as no label, with their numbers."""
-    shown = [f"{cell or 'an empty cell'} ({count:,})" for cell, count in cells.most_common()]
+    shown = []
+    for cell, count in cells.most_common():
+        written = cell or "an empty cell"
+        shown.append(f"{written} ({count:,})")
     return f"these cells are no labels: {listed(shown)}; if one of them is, write another word"
 
 
@@ -838,13 +931,8 @@ def _infer_labels(seen: _Statistics, options: TableOptions, path: str) -> _Label
     counts = _label_names(seen.labels, kind)
     positive = _positive_label(options.positive, counts, kind=kind, path=path)
     if len(counts) == 1 and positive is None and kind != "number":
-        which = "all rows"
-        hint = None
-        if seen.unlabelled:
-            which = "all rows with a label"
-            hint = _no_labels(seen.unlabelled)
-        problem = f"there is nothing to learn: {which} have the same label, {next(iter(counts))}"
-        raise bad_data(problem, path, hint=hint)
+        (only,) = counts
+        raise _one_label_only(only, seen.unlabelled, path)
     if positive is not None:
         codes, notes = _one_against_others(counts, positive)
     elif len(counts) > MAX_CLASSES:
@@ -855,6 +943,17 @@ def _infer_labels(seen: _Statistics, options: TableOptions, path: str) -> _Label
     return _Labels(kind, counts=counts, positive=positive, codes=codes, notes=notes)
 
 
+def _one_label_only(label: str, unlabelled: Counter[str], path: str) -> UserError:
+    """The error for a table in which all rows, or all with a label, have the same label."""
+    which = "all rows"
+    hint = None
+    if unlabelled:
+        which = "all rows with a label"
+        hint = _no_labels(unlabelled)
+    problem = f"there is nothing to learn: {which} have the same label, {label}"
+    return bad_data(problem, path, hint=hint)
+
+
 def _label_names(counts: Counter[str], kind: LabelKind) -> Counter[str]:
     """Counts of labels by the text that is shown: that of the table, unless it has several."""
     spellings: dict[str, list[str]] = {}
@@ -863,8 +962,9 @@ def _label_names(counts: Counter[str], kind: LabelKind) -> Counter[str]:
         spellings.setdefault(key, []).append(text)
     names: Counter[str] = Counter()
     for key, texts in spellings.items():
-        is_unique = len(texts) == 1 and kind != "boolean"
-        name = texts[0] if is_unique else key
+        name = key
+        if len(texts) == 1 and kind != "boolean":
+            name = texts[0]
         names[name] = sum(counts[text] for text in texts)
     return names
 
@@ -883,9 +983,11 @@ def _positive_label(
     return label
 
 
-def _one_against_others(
-    labels: Collection[str], positive: str
-) -> tuple[dict[str, float], list[str]]:
+LabelCodes: TypeAlias = tuple[dict[str, float], list[str]]
+"""Code of each label, and notes for the user."""
+
+
+def _one_against_others(labels: Collection[str], positive: str) -> LabelCodes:
     """Codes of labels of which one is positive, and a note for the user.
 
     If there are too many labels, only the positive one has a code of its own.
@@ -896,7 +998,7 @@ def _one_against_others(
     return codes, [f"label {positive} is +1, every other label -1"]
 
 
-def _label_codes(labels: Counter[str], kind: LabelKind) -> tuple[dict[str, float], list[str]]:
+def _label_codes(labels: Counter[str], kind: LabelKind) -> LabelCodes:
     """Code of each label, and notes for the user if codes differ from the labels."""
     values: dict[str, float] = {}
     for name in labels:
@@ -905,19 +1007,35 @@ def _label_codes(labels: Counter[str], kind: LabelKind) -> tuple[dict[str, float
             values[name] = value
     if len(values) == len(labels) and class_fault(_counted(values, labels)):
         return values, []  # numbers that hardly repeat, which `find_labels` refuses
-    why = ""
     if kind == "number":
-        ordered = sorted(labels, key=values.__getitem__)
-        if len(ordered) != 2 or tuple(values[name] for name in ordered) in PLAIN_PAIRS:
-            return {name: values[name] for name in ordered}, []
-        negative, positive = ordered
-    elif len(labels) > 2:
-        return {name: float(i) for i, name in enumerate(sorted(labels))}, []
-    else:  # the rarer label is positive; if equal, the later in alphabetical order
-        negative, positive = sorted(labels, key=lambda name: (-labels[name], name))
-        if labels[negative] > labels[positive]:
-            share = 100 * labels[positive] / labels.total()
-            why = f", the rarer ({share:.3g} %)"
+        return _number_codes(values)
+    if len(labels) > 2:
+        codes = {name: float(i) for i, name in enumerate(sorted(labels))}
+        return codes, []
+    return _rarer_is_positive(labels)
+
+
+def _number_codes(values: Mapping[str, float]) -> LabelCodes:
+    """Codes of labels that are numbers: the numbers, or -1 and +1 for two unusual ones."""
+    ordered = sorted(values, key=values.__getitem__)
+    numbers = [values[name] for name in ordered]
+    if len(ordered) != 2 or tuple(numbers) in PLAIN_PAIRS:
+        return dict(zip(ordered, numbers, strict=True)), []
+    negative, positive = ordered
+    return _pair(negative, positive)
+
+
+def _rarer_is_positive(labels: Counter[str]) -> LabelCodes:
+    """Codes of two labels: +1 for the rarer; if equal, for the later in alphabetical order."""
+    negative, positive = sorted(labels, key=lambda name: (-labels[name], name))
+    if labels[negative] == labels[positive]:
+        return _pair(negative, positive)
+    share = 100 * labels[positive] / labels.total()
+    return _pair(negative, positive, why=f", the rarer ({share:.3g} %)")
+
+
+def _pair(negative: str, positive: str, why: str = "") -> LabelCodes:
+    """Codes of two labels that are not -1 and +1 themselves."""
     note = f"label {negative} is -1, {positive} is +1{why}; --positive chooses another"
     return {negative: -1.0, positive: 1.0}, [note]
 

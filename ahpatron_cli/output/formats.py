@@ -12,7 +12,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
@@ -108,7 +108,7 @@ def trials_to_text(trials: Sequence[Outcome], format: str) -> str:
     return rows_text(rows, format)
 
 
-def json_text(document: Any, indent: int | None = 2) -> str:
+def json_text(document: object, indent: int | None = 2) -> str:
     """JSON text: ASCII, exact floats; raises ValueError for NaN, which is not valid JSON."""
     return json.dumps(document, allow_nan=False, ensure_ascii=True, indent=indent) + "\n"
 
@@ -130,10 +130,13 @@ def rows_text(rows: Iterable[Json], format: str) -> str:
     if format == "jsonl":
         return "".join(json_text(row, indent=None) for row in rows)
     flat = [_flat(row) for row in rows]
-    columns = list(dict.fromkeys(name for row in flat for name in row))
+    columns: dict[str, str] = {}
+    for row in flat:
+        for name in row:
+            columns[name] = spreadsheet_text(name)
     target = io.StringIO()
-    writer = csv.DictWriter(target, columns, restval="", lineterminator="\n")
-    writer.writerow({name: spreadsheet_text(name) for name in columns})
+    writer = csv.DictWriter(target, list(columns), restval="", lineterminator="\n")
+    writer.writerow(columns)
     writer.writerows(flat)
     return target.getvalue()
 
@@ -145,17 +148,20 @@ def _flat(row: Json) -> dict[str, str]:
         if name in ("params", "varied"):
             continue
         if isinstance(value, dict):
-            flat |= {f"{name}_{key}": part for key, part in value.items()}
+            for key, part in value.items():
+                flat[f"{name}_{key}"] = part
         elif name == "uncertified":
             flat[name] = "; ".join(value)
         elif name not in ("this_file", "difference", "certificate"):
             flat[name] = value
-    for name, value in row.get("params", {}).items():
+    params = row.get("params", {})
+    for name, value in params.items():
         flat[f"param_{name}"] = value
     return {visible(name): _csv_cell(value) for name, value in flat.items()}
 
 
-def _csv_cell(value: Any) -> str:
+def _csv_cell(value: object) -> str:
+    """A value as a cell of CSV."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -252,7 +258,8 @@ def _matrix_rows(summary: SweepSummary) -> Iterator[Json]:
             line[f"{name} verdict"] = one and found.verdict(one)
             line[f"{name} compared"] = one and one.compared
             line[f"{name} missing permutations"] = one and one.missing
-        line["mean_rank"] = summary.ranks.mean_ranks.get(learner)
+        mean_ranks = summary.ranks.mean_ranks
+        line["mean_rank"] = mean_ranks.get(learner)
         yield line
 
 

@@ -41,16 +41,19 @@ def write_report(path: str | Path, summary: SweepSummary, x: str | None = None) 
     """Write the report with the current date."""
     check_report_path(path)
     if summary.datasets:
-        pictures.check_axis(x, pictures.axes_of(summary.datasets))
-    written = datetime.now(UTC).strftime("%Y-%m-%d")
-    write_atomically(path, to_html(summary, written, x))
+        names = pictures.axes_of(summary.datasets)
+        pictures.check_axis(x, names)
+    today = datetime.now(UTC)
+    page = to_html(summary, today.strftime("%Y-%m-%d"), x)
+    write_atomically(path, page)
 
 
 def to_html(summary: SweepSummary, written: str = "", x: str | None = None) -> str:
     """The report as HTML text; without plots if matplotlib is not installed."""
     page = _resource("report.html")
     style = _resource("report.css")
-    looks = pictures.looks(pictures.learners_of(summary))
+    learners = pictures.learners_of(summary)
+    looks = pictures.looks(learners)
     sections = list[str]()
     for number, found in enumerate(summary.datasets, start=1):
         heading = _text(found.name)
@@ -70,7 +73,8 @@ def to_html(summary: SweepSummary, written: str = "", x: str | None = None) -> s
 
 def _resource(name: str) -> str:
     """Text of a file beside this module."""
-    return Path(__file__).with_name(name).read_text("utf-8")
+    path = Path(__file__).with_name(name)
+    return path.read_text("utf-8")
 
 
 def _policy(style: str) -> str:
@@ -88,9 +92,10 @@ def _title(summary: SweepSummary) -> str:
     names = [found.short for found in summary.datasets]
     if not names:
         return "ahpatron sweep: no trial was completed"
+    shown = ", ".join(names)
     if len(names) > _MAX_NAMES:
-        return f"ahpatron sweep: {counted(len(names), 'data set')}"
-    return f"ahpatron sweep: {', '.join(names)}"
+        shown = counted(len(names), "data set")
+    return f"ahpatron sweep: {shown}"
 
 
 def _section(anchor: str, heading: str, parts: Iterator[str]) -> str:
@@ -109,18 +114,20 @@ def _overview(summary: SweepSummary, written: str) -> Iterator[str]:
     made = _made(summary, written)
     if made:
         yield f'<p class="notes">{_text(made)}.</p>'
+    has_matplotlib = pictures.has_matplotlib()
     if len(summary.datasets) > 1:
-        yield _HTML.page(Page([matrix_table(summary)]))
-        if summary.ranks.p_value is not None and pictures.has_matplotlib():
+        matrix = matrix_table(summary)
+        yield _HTML.page(Page([matrix]))
+        if summary.ranks.p_value is not None and has_matplotlib:
             draw = partial(pictures.draw_ranks, summary.ranks)
             draw_figure = partial(pictures.one_panel, draw, len(summary.matrix))
             yield _figure(draw_figure, "Mean ranks of the learners over the data sets")
     page = summary_page(summary)
-    lines = [*page.remarks]
+    lines = list(page.remarks)
     lines += [" ".join(command) for command in page.commands]
     items = [f"<li>{_text(line)}</li>" for line in lines]
     yield f"<ul>{''.join(items)}</ul>"
-    if not pictures.has_matplotlib():
+    if not has_matplotlib:
         yield f"<p>Pictures need matplotlib: <code>{_text(pictures.INSTALL)}</code></p>"
 
 
@@ -142,30 +149,33 @@ def _made(summary: SweepSummary, written: str) -> str:
 
 def _labels(data: DataRecord) -> str:
     """Text on the labels, with their names in a table."""
-    if data.label_names is None:
+    names = data.label_names
+    if names is None:
         return describe(data.labels) or "-1 and +1"
     if len(data.labels) > 2:
-        return f"{len(data.labels)} classes: {', '.join(data.label_names)}"
-    negative, positive = data.label_names
+        listed = ", ".join(names)
+        return f"{len(data.labels)} classes: {listed}"
+    negative, positive = names
     return f"label {negative} counts as -1, label {positive} as +1"
 
 
-def _dataset(
-    found: DatasetSummary, looks: Mapping[str, pictures.Look], x: str | None
-) -> Iterator[str]:
+def _dataset(found: DatasetSummary, looks: pictures.Looks, x: str | None) -> Iterator[str]:
     """Yield the parts of the section of a data set: facts, plots and tables."""
-    yield _definitions(_facts(found.data))
+    facts = _facts(found.data)
+    yield _definitions(facts)
     if pictures.has_matplotlib():
         drawn = list[str]()
         for caption, draw in pictures.panels(found, x, looks):
             draw_figure = partial(pictures.one_panel, draw, len(looks))
             drawn.append(_figure(draw_figure, caption))
-        yield '<div class="pictures">\n{}\n</div>'.format("\n".join(drawn))
+        figures = "\n".join(drawn)
+        yield f'<div class="pictures">\n{figures}\n</div>'
     *every, best = data_tables(found)
     yield _HTML.page(Page([best]))
     if every:
-        summary = f"<summary>All {len(found.settings):,} settings</summary>"
-        yield f"<details>\n{summary}\n{_HTML.page(Page(every))}\n</details>"
+        count = len(found.settings)
+        tables = _HTML.page(Page(every))
+        yield f"<details>\n<summary>All {count:,} settings</summary>\n{tables}\n</details>"
 
 
 def _facts(data: TrialData) -> dict[str, str]:
@@ -218,8 +228,8 @@ def _origin(origin: Mapping[str, Any]) -> str:
 
 def _definitions(facts: Mapping[str, Any]) -> str:
     """HTML definition list of names and facts."""
-    items = list[str]()
+    items = ""
     for name, fact in facts.items():
-        items.append(f"<dt>{_text(name)}</dt>")
-        items.append(f"<dd>{_text(str(fact))}</dd>")
-    return f'<dl class="facts">{"".join(items)}</dl>'
+        text = _text(str(fact))
+        items += f"<dt>{_text(name)}</dt><dd>{text}</dd>"
+    return f'<dl class="facts">{items}</dl>'

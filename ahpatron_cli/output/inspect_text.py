@@ -38,10 +38,11 @@ def _section(terminal: Terminal, head: str, entries: Mapping[str, Any] | Iterabl
     """Text of a section: a heading, then names and values, or items; empty if there are none."""
     lines = list[str]()
     if isinstance(entries, Mapping):
+        rest = " " * (_NAMES + 4)
         for name, value in entries.items():
             if value not in (None, (), [], ""):
-                first = f"  {terminal.escape(name):<{_NAMES}}  "
-                rest = " " * (_NAMES + 4)
+                shown = terminal.escape(name)
+                first = f"  {shown:<{_NAMES}}  "
                 lines += terminal.folded(_value(value), first, rest)
     else:
         for item in entries:

@@ -111,15 +111,21 @@ def deviations_of(kind: type[Learner]) -> str:
 
 
 def _without_examples(kind: type[Learner]) -> str:
-    if kind.__doc__ is None or kind.__doc__.startswith(f"{kind.__name__}("):
+    """The docstring of a learner up to its examples; empty if it has none."""
+    text = kind.__doc__
+    if text is None or text.startswith(f"{kind.__name__}("):
         return ""  # what @dataclass writes for a class without a docstring
-    return inspect.cleandoc(kind.__doc__).partition(_EXAMPLES)[0]
+    return inspect.cleandoc(text).partition(_EXAMPLES)[0]
 
 
 def bibtex_of(kinds: Iterable[type[Learner]]) -> str:
     """BibTeX entries of all publications of these learners, each once."""
+    entries = []
     references = dict.fromkeys(reference for kind in kinds for reference in kind.references)
-    entries = [PUBLICATIONS[key].bibtex(key) for key in references if key in PUBLICATIONS]
+    for key in references:
+        if key in PUBLICATIONS:
+            publication = PUBLICATIONS[key]
+            entries.append(publication.bibtex(key))
     if not entries:
         return ""
     return "\n\n".join(entries) + "\n"
@@ -141,7 +147,8 @@ def _kinds(head: str, kinds: Iterable[Json], terminal: Terminal) -> list[str]:
     """Lines on learners or kernels: names, titles and parameters."""
     lines = [terminal.strong(head)]
     for kind in kinds:
-        lines += ["", terminal.strong(kind["name"])]
+        lines.append("")
+        lines.append(terminal.strong(kind["name"]))
         lines += terminal.folded(kind["title"], "  ", "  ")
         lines += _parameters(kind, terminal, indent=4)
     return lines
@@ -183,8 +190,9 @@ def _parameters(kind: Json, terminal: Terminal, *, indent: int) -> list[str]:
         if default is None:
             default = "none"
         text = f"{one['meaning']} ({one['legal']}; default {default})"
+        name = one["name"]
         symbol = terminal.escape(one["symbol"])
-        first = " " * indent + f"{one['name']:<14} {symbol:<4} "
+        first = " " * indent + f"{name:<14} {symbol:<4} "
         rest = " " * (indent + 16)
         lines += terminal.folded(text, first, rest)
     return lines
@@ -193,13 +201,16 @@ def _parameters(kind: Json, terminal: Terminal, *, indent: int) -> list[str]:
 def _paragraphs(text: str, terminal: Terminal) -> list[str]:
     """Lines of a text: paragraphs are folded, indented lines (formulas) stay as they are."""
     lines = list[str]()
-    for paragraph in filter(None, text.split("\n\n")):
+    for paragraph in text.split("\n\n"):
+        if not paragraph:
+            continue
         if lines:
             lines.append("")
         if paragraph.startswith(" "):
             lines += [f"  {terminal.escape(line)}" for line in paragraph.splitlines()]
         else:
-            lines += terminal.folded(" ".join(paragraph.split()), "  ", "  ")
+            words = paragraph.split()
+            lines += terminal.folded(" ".join(words), "  ", "  ")
     return lines
 
 

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 
 Look: TypeAlias = dict[str, Any]
 """Matplotlib properties of a line."""
+Looks: TypeAlias = Mapping[str, Look]
+"""The look of each learner, by its name in tables."""
+ByValue: TypeAlias = dict[float, Setting]
+"""Settings by the value of a parameter."""
 Panel: TypeAlias = tuple[str, "Callable[[Axes], None]"]
 """A caption and a function that draws on axes."""
 
@@ -96,10 +100,12 @@ def picture_format(path: str | Path, *others: str) -> str:
     known = (*others, *_UNDATED)
     formats = {f".{name}": name for name in known}
     format = format_of_suffix(path, formats=formats)
-    if format not in others and not has_matplotlib():
-        instead = "".join(f", or write a .{name} file" for name in others)
-        raise usage(f"writing .{format} pictures needs matplotlib", INSTALL + instead)
-    return format
+    if format in others or has_matplotlib():
+        return format
+    hint = INSTALL
+    for name in others:
+        hint += f", or write a .{name} file"
+    raise usage(f"writing .{format} pictures needs matplotlib", hint)
 
 
 def picture(draw: Callable[[], Figure], format: str, *, transparent: bool = False) -> bytes:
@@ -142,24 +148,26 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     for number, name in enumerate(names):
         round_of_colours, colour = divmod(number, len(_COLOURS))
         stroke = round_of_colours % len(_STROKES)
-        made[name] = {
+        look: Look = {
             "color": _COLOURS[colour],
             "linestyle": _STROKES[stroke],
             "marker": _MARKERS[stroke],
             "markersize": 4,
         }
+        made[name] = look
     return made
 
 
 def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
     """Positions close to `wanted`, in the same order, at least `gap` apart, within the limits."""
-    order = sorted(range(len(wanted)), key=wanted.__getitem__)
-    places = [0.0] * len(wanted)
+    count = len(wanted)
+    order = sorted(range(count), key=wanted.__getitem__)
+    places = [0.0] * count
     below = low - gap
     for number in order:
         below = max(wanted[number], below + gap)
         places[number] = below
-    needed = gap * (len(wanted) - 1)
+    needed = gap * (count - 1)
     above = max(high, low + needed) + gap
     for number in reversed(order):
         above = min(places[number], above - gap)
@@ -184,11 +192,12 @@ def _name_lines(axes: Axes, names: Sequence[NamedLine]) -> None:
     places = spread(ends, gap=gap, low=low, high=high)
     beside = axes.get_yaxis_transform()
     for line, place in zip(names, places, strict=True):
+        look = line.look
         thread = None
-        if line.look["linestyle"] == "none":  # dots end nowhere: one before the name
-            axes.plot([1.06], [place], **line.look, transform=beside, clip_on=False)
+        if look["linestyle"] == "none":  # dots end nowhere: one before the name
+            axes.plot([1.06], [place], **look, transform=beside, clip_on=False)
         else:
-            thread = _thread(line.look)
+            thread = _thread(look)
         axes.annotate(
             line.name,
             xy=(1.01, line.end),
@@ -220,16 +229,19 @@ def write_curve(path: str | Path, curves: Sequence[Curve]) -> None:
     format = picture_format(path, "csv")
     if format == "csv":
         write_atomically(path, _as_csv(curves))
-    else:
-        write_atomically(path, picture(lambda: draw_curves(curves), format))
+        return
+    drawn = picture(lambda: draw_curves(curves), format)
+    write_atomically(path, drawn)
 
 
 def _as_csv(curves: Sequence[Curve]) -> str:
+    """Learning curves as CSV text, with a row per point."""
     rows = list[Json]()
     for curve in curves:
+        mistakes = curve.mistakes.tolist()
         columns: dict[str, list[float]] = {
             "round": curve.rounds.tolist(),
-            "mistakes": [int_if_integral(count) for count in curve.mistakes.tolist()],
+            "mistakes": [int_if_integral(count) for count in mistakes],
             "mistake_rate": curve.mistake_rate.tolist(),
         }
         if curve.recent_rate is not None:
@@ -253,16 +265,16 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
         look = look_of[number]
         look["marker"] = None
         rates = _draw_curve(axes, curve, look)
+        highest = max(highest, float(rates.max()))
         last = percent(curve.mistake_rate[-1])
         label = f"{_shown(curve.label)}  {last} %"
-        names.append(NamedLine(label, float(rates[-1]), look))
-        highest = max(highest, float(rates.max()))
-    for baseline in {curve.baseline for curve in curves if curve.baseline is not None}:
-        look = {"color": PALE, "linestyle": ":"}
-        height = 100 * baseline
-        axes.axhline(height, **look, linewidth=1.0)
-        names.append(NamedLine(f"baseline  {percent(baseline)} %", height, look))
-        highest = max(highest, height)
+        end = float(rates[-1])
+        names.append(NamedLine(label, end, look))
+    baselines = {curve.baseline for curve in curves if curve.baseline is not None}
+    for baseline in baselines:
+        line = _draw_baseline(axes, baseline)
+        highest = max(highest, line.end)
+        names.append(line)
     axes.set_title(_title_of_curves(curves))
     axes.set_xlabel("round t")
     axes.set_ylabel("mistake rate |M_t| / t (%)")
@@ -275,9 +287,18 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
+def _draw_baseline(axes: Axes, rate: float) -> NamedLine:
+    """Plot the mistake rate of a constant prediction as a dotted line."""
+    look: Look = {"color": PALE, "linestyle": ":"}
+    height = 100 * rate
+    axes.axhline(height, **look, linewidth=1.0)
+    return NamedLine(f"baseline  {percent(rate)} %", height, look)
+
+
 def _draw_curve(axes: Axes, curve: Curve, look: Look) -> Floats:
     """Plot one learning curve; returns the rates that are drawn, in percent."""
-    drawn = curve.rounds >= _FIRST_DRAWN * curve.rounds[-1]
+    first = _FIRST_DRAWN * curve.rounds[-1]
+    drawn = curve.rounds >= first
     rounds = curve.rounds[drawn]
     rates: Floats = 100 * curve.mistake_rate[drawn]
     axes.plot(rounds, rates, **look)
@@ -310,32 +331,38 @@ def write_plot(path: str | Path, summary: SweepSummary, x: str | None = None) ->
     """Write the plots of a sweep, a row of panels per data set; the suffix decides the format."""
     format = picture_format(path)
     check_axis(x, axes_of(summary.datasets))
-    write_atomically(path, picture(lambda: draw_sweep(summary, x), format))
+    content = picture(lambda: draw_sweep(summary, x), format)
+    write_atomically(path, content)
 
 
 def check_axis(x: str | None, names: Sequence[str]) -> None:
     """Refuse a parameter for the x axis that is not varied; `names` are those that are."""
     if x is None or x in names:
         return
+    hint = "vary it: -g NAME=V1,V2"
     if names:
         any_of = ", ".join(names)
         hint = suggestion(x, names) or f"use one of {any_of}"
-    else:
-        hint = "vary it: -g NAME=V1,V2"
     raise usage(f"--x {x}: no such parameter is varied", hint)
 
 
 def learners_of(summary: SweepSummary) -> list[str]:
     """Names of all learners, in order of first appearance."""
-    settings = (setting for found in summary.datasets for setting in found.settings)
-    return list(dict.fromkeys(setting.name for setting in settings))
+    names: dict[str, None] = {}
+    for found in summary.datasets:
+        for setting in found.settings:
+            names[setting.name] = None
+    return list(names)
 
 
 def axes_of(datasets: Sequence[DatasetSummary]) -> list[str]:
     """Varied parameters that can be the x axis, in order of preference."""
-    tried = [own for found in datasets for own in found.tried.values()]
-    names = {name: None for own in tried for name in varied_numbers(own)}
-    return sorted(names, key=[*_SYMBOLS, *names].index)
+    names: dict[str, None] = {}
+    for found in datasets:
+        for own in found.tried.values():
+            names.update(dict.fromkeys(varied_numbers(own)))
+    preference = [*_SYMBOLS, *names]
+    return sorted(names, key=preference.index)
 
 
 def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
@@ -343,21 +370,23 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
 
     Of settings that are equal in both, the first is taken.
     """
+
+    def by_time(setting: Setting) -> tuple[float, float]:
+        return setting.summary.seconds_mean, setting.cost
+
     front: list[Setting] = []
-    fastest_first = sorted(settings, key=lambda each: (each.summary.seconds_mean, each.cost))
-    for setting in fastest_first:
+    for setting in sorted(settings, key=by_time):
         if not front or setting.cost < front[-1].cost:
             front.append(setting)
     return front
 
 
-def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look]) -> list[Panel]:
+def panels(found: DatasetSummary, x: str | None, by_learner: Looks) -> list[Panel]:
     """Panels of a data set: metric against a parameter (if varied) and against time."""
     metric = found.criterion.metric.short
     made: list[Panel] = []
-    candidates = [name for name in axes_of([found]) if x in (None, name)]
-    if candidates:
-        parameter = candidates[0]
+    parameter = _axis_of(found, x)
+    if parameter is not None:
         caption = f"{metric} against {parameter}"
         if any(one.sd for one in found.compared):
             caption += "; bands: ± standard deviation"
@@ -367,19 +396,25 @@ def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look])
     hidden = len(found.settings) - len(found.compared)
     if hidden:
         caption += f"; {counted(hidden, 'setting')} with too few permutations not drawn"
-    made.append((caption, partial(_draw_tradeoff, found=found, by_learner=by_learner)))
+    draw = partial(_draw_tradeoff, found=found, by_learner=by_learner)
+    made.append((caption, draw))
     return made
+
+
+def _axis_of(found: DatasetSummary, x: str | None) -> str | None:
+    """The parameter on the x axis: the one asked for, or the first that has values to draw."""
+    for name in axes_of([found]):
+        if x in (None, name) and _best_by_value(found.compared, name):
+            return name
+    return None
 
 
 def draw_sweep(summary: SweepSummary, x: str | None = None) -> Figure:
     """Figure of a sweep: mean ranks on top, then a row per data set (parameter, time)."""
     by_learner = looks(learners_of(summary))
-    rows = len(summary.datasets)
-    first = 0
     has_ranks = summary.ranks.p_value is not None
-    if has_ranks:
-        rows += 1
-        first = 1
+    first = 1 if has_ranks else 0
+    rows = first + len(summary.datasets)
     figure = _figure(2 * _WIDTH, _HEIGHT, names=len(by_learner), rows=rows)
     grid = figure.add_gridspec(rows, 2)
     if has_ranks:
@@ -389,7 +424,8 @@ def draw_sweep(summary: SweepSummary, x: str | None = None) -> Figure:
         for column, (_, draw) in enumerate(panels(found, x, by_learner)):
             axes = figure.add_subplot(grid[row, column])
             if column == 0:
-                axes.set_title(_title_of_data(found))
+                title = _title_of_data(found)
+                axes.set_title(title)
             draw(axes)
     return figure
 
@@ -397,10 +433,12 @@ def draw_sweep(summary: SweepSummary, x: str | None = None) -> Figure:
 def _title_of_data(found: DatasetSummary) -> str:
     """Title of the row of panels of a data set."""
     name = _shown(found.short)
-    title = f"{name}: {counted(found.data.rounds, 'round')}"
+    rounds = counted(found.data.rounds, "round")
+    title = f"{name}: {rounds}"
     repeats = max(one.summary.repeats for one in found.compared)
     if repeats > 1:
-        title += f", {orders(repeats, found.data.shuffled)}"
+        over = orders(repeats, found.data.shuffled)
+        title += f", {over}"
     return title
 
 
@@ -410,7 +448,8 @@ def _metric(settings: Sequence[Setting], deviations: int = 0) -> list[float]:
     values = []
     for one in settings:
         sd = one.sd or 0
-        values.append(unit * (one.mean + deviations * sd))
+        value = one.mean + deviations * sd
+        values.append(unit * value)
     return values
 
 
@@ -419,17 +458,19 @@ def _draw_parameter(
     *,
     found: DatasetSummary,
     name: str,
-    by_learner: Mapping[str, Look],
+    by_learner: Looks,
 ) -> None:
     """Plot the metric of each learner's best setting per parameter value, with bands of ± sd.
 
     Learners without the parameter are dashed lines.
     """
     own_settings = _by_learner(found.compared)
-    by_value = {learner: _best_by_value(own, name) for learner, own in own_settings.items()}
-    every = sorted({value for best in by_value.values() for value in best})
-    lowest = every[0]
-    highest = every[-1]
+    by_value = _varied_by_value(own_settings, name)
+    every: set[float] = set()
+    for best in by_value.values():
+        every.update(best)
+    lowest = min(every)
+    highest = max(every)
     names = list[NamedLine]()
     for learner, best in by_value.items():
         look = by_learner[learner] | {"linestyle": "-"}
@@ -448,7 +489,8 @@ def _draw_parameter(
         names.append(NamedLine(_shown(learner), means[-1], look))
     _value_axis(axes, log=lowest > 0 and highest >= 8 * lowest)
     symbol = _SYMBOLS.get(name, "")
-    axes.set_xlabel(f"{visible(name)} {symbol}".rstrip())
+    label = f"{visible(name)} {symbol}"
+    axes.set_xlabel(label.rstrip())
     axes.grid(axis="y")
     _metric_axis(axes, found, names)
 
@@ -456,42 +498,61 @@ def _draw_parameter(
 def _by_learner(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
     """Settings of each learner, by its name, in order of first appearance."""
     groups = grouped(settings, lambda one: (one.name,))
-    return {own[0].name: own for own in groups}
+    by_name = {}
+    for own in groups:
+        by_name[own[0].name] = own
+    return by_name
 
 
-def _best_by_value(own: Sequence[Setting], name: str) -> dict[float, Setting]:
-    """A learner's best setting for each value of a parameter, in ascending order of the values.
+def _varied_by_value(
+    own_settings: Mapping[str, Sequence[Setting]], name: str
+) -> dict[str, ByValue]:
+    """The best setting of each learner for each value of a parameter.
 
-    Empty if the learner does not have the parameter, or has one value of an unusual one.
+    Empty for learners without the parameter, and for those with one value of an unusual one, unless
+    all are such: a search by halving may leave one of the values.
     """
-    numbers = {finite_number(one.params.get(name)) for one in own}
-    values = sorted(value for value in numbers if value is not None)
-    if len(values) == 1 and name not in _SYMBOLS:
-        return {}
-    return {
-        value: best_of([one for one in own if one.params.get(name) == value]) for value in values
-    }
+    every = {learner: _best_by_value(own, name) for learner, own in own_settings.items()}
+    if name in _SYMBOLS:
+        return every
+    varied: dict[str, ByValue] = {}
+    for learner, best in every.items():
+        varied[learner] = best if len(best) > 1 else {}
+    return varied if any(varied.values()) else every
+
+
+def _best_by_value(own: Sequence[Setting], name: str) -> ByValue:
+    """The best setting for each finite value of a parameter, in ascending order of the values."""
+    settings: dict[float, list[Setting]] = {}
+    for one in own:
+        value = finite_number(one.params.get(name))
+        if value is not None:
+            settings.setdefault(value, []).append(one)
+    return {value: best_of(settings[value]) for value in sorted(settings)}
 
 
 def _draw_tradeoff(
     axes: Axes,
     *,
     found: DatasetSummary,
-    by_learner: Mapping[str, Look],
+    by_learner: Looks,
 ) -> None:
     """Plot the metric against time, a dot per setting, and the Pareto front."""
 
     def dots(settings: Sequence[Setting], **look: Any) -> None:
         seconds = [max(one.summary.seconds_mean, _FASTEST) for one in settings]
-        axes.plot(seconds, _metric(settings), **look)
+        values = _metric(settings)
+        axes.plot(seconds, values, **look)
 
     names = list[NamedLine]()
     for learner, own in _by_learner(found.compared).items():
         look = by_learner[learner] | {"linestyle": "none", "markeredgewidth": 0}
         dots(own, **look)
-        [best] = _metric([best_of(own)])
-        names.append(NamedLine(_shown(learner), best, look))
-    dots(pareto_front(found.compared), color=INK, linewidth=0.8, zorder=1.5)  # under the others
+        best = best_of(own)
+        [end] = _metric([best])
+        names.append(NamedLine(_shown(learner), end, look))
+    front = pareto_front(found.compared)
+    dots(front, color=INK, linewidth=0.8, zorder=1.5)  # under the others
     _value_axis(axes, log=True)
     axes.set_xlabel("learning time (s); line: Pareto front")
     _metric_axis(axes, found, names)
@@ -517,16 +578,22 @@ def _value_axis(axes: Axes, *, log: bool) -> None:
     axes.set_xscale("log" if log else "linear")
     axes.margins(x=0.05)
     low, high = axes.get_xlim()
-    axes.xaxis.set_major_locator(MaxNLocator(4))
     if log and high / low >= 6:
-        subs: tuple[float, ...] = (1.0,)
-        if high / low < 50:
-            subs = (1.0, 2.0, 5.0)
-        elif high / low < 2000:
-            subs = (1.0, 3.0)
+        subs = _log_ticks(high / low)
         axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter("{x:g}")
+
+
+def _log_ticks(ratio: float) -> tuple[float, ...]:
+    """Multiples of powers of ten that have a tick, by the ratio of the ends of the axis."""
+    if ratio < 50:
+        return 1.0, 2.0, 5.0
+    if ratio < 2000:
+        return 1.0, 3.0
+    return (1.0,)
 
 
 def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
@@ -534,16 +601,19 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
 
     If Friedman's test rejects, bars connect groups that do not differ significantly.
     """
-    learners = sorted(ranks.mean_ranks, key=lambda learner: ranks.mean_ranks[learner])
+    learners = sorted(ranks.mean_ranks, key=ranks.mean_ranks.__getitem__)
     values = [ranks.mean_ranks[learner] for learner in learners]
     count = len(learners)
     places = range(count)
     axes.plot(values, places, "o", color=_COLOURS[0], markersize=5)
-    texts = [f"{_shown(learner)}  {ranks.mean_ranks[learner]:.2f}" for learner in learners]
+    texts = []
+    for learner, value in zip(learners, values, strict=True):
+        texts.append(f"{_shown(learner)}  {value:.2f}")
     axes.set_yticks(places, texts)
     axes.set_ylim(count - 0.5, -0.5)
+    width = 0.03 * count  # of the place of a bar
     bars = len(ranks.groups) + 1
-    axes.set_xlim(0.8, count + 0.2 + 0.03 * count * bars)
+    axes.set_xlim(0.8, count + 0.2 + width * bars)
     axes.set_xticks(range(1, count + 1))
     axes.grid(axis="x")
     axes.set_xlabel("mean rank; 1 is best")
@@ -552,7 +622,7 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
         title += "\nbars: no significant difference (Nemenyi, 5 %)"
     axes.set_title(title)
     for number, group in enumerate(ranks.groups, start=1):
-        place = count + 0.2 + 0.03 * count * number
+        place = count + 0.2 + width * number
         top = learners.index(group[0])
         bottom = learners.index(group[-1])
         axes.plot([place, place], [top, bottom], color=INK, linewidth=2.4)

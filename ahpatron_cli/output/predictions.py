@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import numpy as np
@@ -39,7 +39,8 @@ def label_names(labels: Labels, schema: Schema | None) -> list[str]:
     """Names of labels as in the data."""
     if schema is None:
         return [OTHER if label is None else show(label) for label in labels]
-    return [OTHER if name is None else name for name in schema.label_names(labels)]
+    names = schema.label_names(labels)
+    return [OTHER if name is None else name for name in names]
 
 
 class PredictionWriter:
@@ -71,23 +72,25 @@ class PredictionWriter:
         predicted class.
         """
         missing = np.isnan(batch.labels)
+        is_round = ~missing
         guesses = chosen(scores)
         labels = np.where(missing, 0.0, batch.labels)
         if scores.ndim == 1:
             true = (labels > 0).astype(np.int64)
         else:
             true = labels.astype(np.int64)
-            scores = scores[np.arange(len(scores)), guesses]
+            rows = np.arange(len(scores))
+            scores = scores[rows, guesses]
         mistakes = (guesses != true).astype(int)
         shown = np.array(self._labels(names), dtype=object)
-        rounds_before = run.rounds - np.count_nonzero(~missing)
-        rounds = rounds_before + np.cumsum(~missing)
+        rounds_before = run.rounds - np.count_nonzero(is_round)
+        rounds = rounds_before + np.cumsum(is_round)
         columns: Columns = {
             "data": self._text(visible(run.path)),
             "learner": self._text(run.setup.learner),
             "repeat": str(run.repeat),
             "round": np.where(missing, "", rounds.astype(str)).tolist(),
-            **self._keys(batch.lines, batch.ids, id_name),
+            **self._keys(batch, id_name),
             "label": np.where(missing, "", shown[true]).tolist(),
             "score": exact_texts(scores),
             "prediction": shown[guesses].tolist(),
@@ -110,29 +113,29 @@ class PredictionWriter:
         `scores` in JSON. Probabilities are in columns `probability_LABEL`.
         """
         shown = np.array(self._labels(names), dtype=object)
+        guesses = chosen(scores)
         columns: Columns = {}
         if path is not None:
             columns["data"] = self._text(visible(path))
-        columns |= self._keys(batch.lines, batch.ids, id_name)
-        columns["prediction"] = shown[chosen(scores)].tolist()
+        columns |= self._keys(batch, id_name)
+        columns["prediction"] = shown[guesses].tolist()
         if scores.ndim == 1:
             columns["score"] = exact_texts(scores)
         elif self._as_json:
             columns["scores"] = [msgspec.json.encode(row).decode() for row in scores.tolist()]
         else:
-            for name, own in zip(names, scores.T, strict=True):
-                columns[f"score_{name}"] = exact_texts(own)
+            columns |= _by_label("score", names, scores)
         if probabilities is not None:
-            for name, own in zip(names, probabilities.T, strict=True):
-                columns[f"probability_{name}"] = exact_texts(own)
+            columns |= _by_label("probability", names, probabilities)
         self._write(columns, len(scores))
 
-    def _keys(self, lines: Integers, ids: Any, id_name: str | None) -> dict[str, list[str]]:
+    def _keys(self, batch: Batch, id_name: str | None) -> dict[str, list[str]]:
         """The column that identifies rows: line numbers, or the id column of a table."""
-        if ids is None:
-            return {"line": exact_texts(lines)}
+        if batch.ids is None:
+            return {"line": exact_texts(batch.lines)}
         name = id_name or "id"
-        return {name: [self._text(cell) for cell in ids.tolist()]}
+        cells = [self._text(cell) for cell in batch.ids.tolist()]
+        return {name: cells}
 
     def _labels(self, names: Sequence[str]) -> list[str]:
         """Labels as CSV cells or JSON values; in JSON they are numbers if all of them are."""
@@ -164,9 +167,7 @@ class PredictionWriter:
         rows = zip(*cells, strict=True)
         lines = list[str]()
         if self._as_json:
-            keys = [json.dumps(name).replace("%", "%%") for name in columns]
-            fields = ", ".join(f"{key}: %s" for key in keys)
-            form = "{" + fields + "}"
+            form = _json_form(columns)
             lines += [form % row for row in rows]
         else:
             if not self._begun:  # delayed, so that an early error leaves stdout empty
@@ -175,6 +176,23 @@ class PredictionWriter:
         self._begun = True
         self._output.write("\n".join([*lines, ""]))
         self._output.flush()  # readers of stdout wait for rows
+
+
+def _json_form(names: Iterable[str]) -> str:
+    """A JSON object with these names, in which %s stands for each value."""
+    fields = []
+    for name in names:
+        key = json.dumps(name).replace("%", "%%")
+        fields.append(f"{key}: %s")
+    return "{" + ", ".join(fields) + "}"
+
+
+def _by_label(what: str, names: Sequence[str], values: Floats) -> Columns:
+    """A column `WHAT_LABEL` of numbers for each label."""
+    columns: Columns = {}
+    for name, own in zip(names, values.T, strict=True):
+        columns[f"{what}_{name}"] = exact_texts(own)
+    return columns
 
 
 def chosen(scores: Floats) -> Integers:

@@ -59,10 +59,7 @@ class Format:
         """Render a page: its tables, then the text below them."""
         parts = []
         for table in page.tables:
-            with_values = [
-                column for column in table.columns if any(cell is not None for cell in column.cells)
-            ]
-            written = [self._written(column) for column in with_values]
+            written = [self._written(column) for column in table.columns if _has_values(column)]
             parts.append(self.table(table, written))
         parts.append(self.ending(page))
         return "\n".join(filter(None, parts))
@@ -91,9 +88,7 @@ class Format:
 
     def legend(self, tables: Sequence[Table]) -> str:
         """Explanation of the marks used in these tables."""
-        columns = [column for table in tables for column in table.columns]
-        cells = [cell for column in columns for cell in column.cells]
-        used = {mark for cell in cells if isinstance(cell, Cell) for mark in cell.marks}
+        used = _marks_of(tables)
         items = list[str]()
         for mark, meaning in MARKS.items():
             if mark in used:
@@ -113,6 +108,22 @@ def _rows(columns: Sequence[Written]) -> list[tuple[str, ...]]:
     """Transpose columns to rows: the headings, then the cells of each row."""
     texts = [column.texts for column in columns]
     return list(zip(*texts, strict=True))
+
+
+def _has_values(column: Column) -> bool:
+    """Whether a column has a value in any row."""
+    return any(cell is not None for cell in column.cells)
+
+
+def _marks_of(tables: Sequence[Table]) -> set[str]:
+    """The marks of all cells of these tables."""
+    marks: set[str] = set()
+    for table in tables:
+        for column in table.columns:
+            for cell in column.cells:
+                if isinstance(cell, Cell):
+                    marks.update(cell.marks)
+    return marks
 
 
 def _lines(lines: Iterable[str]) -> str:
@@ -176,16 +187,18 @@ class Terminal(Format):
         """Lines of a title: a bold name and a text, on separate lines if too long."""
         if not name:
             return self.folded(about)
-        width = cell_len(visible(name)) + 2 + cell_len(self.escape(about))
+        strong = self.strong(name)
+        text = self.escape(about)
+        width = cell_len(visible(name)) + 2 + cell_len(text)
         if width <= self.width:
-            return [f"{self.strong(name)}: {self.escape(about)}"]
-        first = f"{self.strong(name)}:"
-        return [first, *self.folded(about, "  ")]
+            return [f"{strong}: {text}"]
+        return [f"{strong}:", *self.folded(about, "  ")]
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
         shown = self._fitting(columns)
         padded = [_padded(column) for column in shown]
-        head, *rows = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
+        lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
+        head, *rows = lines
         rule = self.escape("─") * _table_width(shown)
         title = self.title(table.name, table.title)
         return _lines([*title, head, rule, *rows])
@@ -204,24 +217,32 @@ class Terminal(Format):
         return shown
 
     def ending(self, page: Page) -> str:
-        notes = list[str]()
-        each_once = dict.fromkeys(note for table in page.tables for note in table.notes)
-        for note in each_once:
-            notes += self.folded(note)
         legend = self.folded(self.legend(page.tables))
         if self._hidden:
-            legend += self.folded(f"Hidden: terminal too narrow: {', '.join(self._hidden)}")
+            hidden = ", ".join(self._hidden)
+            legend += self.folded(f"Hidden: terminal too narrow: {hidden}")
         remarks = list[str]()
         if page.remarks:
             first, *items = map(self.escape, page.remarks)
-            remarks = [first, *(f"  {item}" for item in items)]
+            remarks.append(first)
+            remarks += [f"  {item}" for item in items]
         commands = list[str]()
         for why, command in page.commands:
             commands += self.folded(why)
             if command:
                 commands.append(f"  {visible(command)}")
-        parts = [notes, legend, remarks, commands]
+        parts = [self._notes_of(page), legend, remarks, commands]
         return "\n".join(_lines(part) for part in parts if any(part))
+
+    def _notes_of(self, page: Page) -> list[str]:
+        """Lines of the notes of all tables, each once."""
+        notes: dict[str, None] = {}
+        for table in page.tables:
+            notes.update(dict.fromkeys(table.notes))
+        lines = list[str]()
+        for note in notes:
+            lines += self.folded(note)
+        return lines
 
 
 def _cells(text: str) -> int:
@@ -235,7 +256,8 @@ def _width(column: Written) -> int:
 
 def _table_width(columns: Sequence[Written]) -> int:
     """Width of a table, with two spaces between columns."""
-    return sum(_width(column) + 2 for column in columns) - 2
+    widths = [_width(column) + 2 for column in columns]
+    return sum(widths) - 2
 
 
 def _padded(column: Written) -> list[str]:
@@ -270,11 +292,14 @@ class Markdown(Format):
     def table(self, table: Table, columns: Sequence[Written]) -> str:
         title = self.escape(table.title)
         if table.name:
-            title = f"Data: **{self.escape(table.name)}**, {title}"
+            name = self.escape(table.name)
+            title = f"Data: **{name}**, {title}"
         head, *rows = _rows(columns)
         rule = tuple(":--" if column.left else "--:" for column in columns)
         lines = [title, ""]
-        lines += [f"| {' | '.join(row)} |" for row in [head, rule, *rows]]
+        for row in (head, rule, *rows):
+            cells = " | ".join(row)
+            lines.append(f"| {cells} |")
         notes = self.notes(table)
         if notes:
             lines += ["", notes]
@@ -461,19 +486,19 @@ class Html(Format):
     def table(self, table: Table, columns: Sequence[Written]) -> str:
         styles = ["" if column.left else ' class="number"' for column in columns]
         texts, *rows = _rows(columns)
-        heads = [
-            f'<th scope="col"{style}>{text}</th>' for style, text in zip(styles, texts, strict=True)
-        ]
+        heads = ""
+        for style, text in zip(styles, texts, strict=True):
+            heads += f'<th scope="col"{style}>{text}</th>'
         lines = [_html_row(row, styles) for row in rows]
+        body = "\n".join(lines)
         title = self.escape(table.title)
         notes = self.notes(table)
         if notes:
             notes = f'<p class="notes">{notes}</p>'
-        body = "\n".join(lines)
         return f"""\
 <div class="scroll" role="region" tabindex="0" aria-label="{title}"><table>
 <caption><span>{title}</span></caption>
-<thead><tr>{"".join(heads)}</tr></thead>
+<thead><tr>{heads}</tr></thead>
 <tbody>
 {body}
 </tbody>
@@ -484,11 +509,13 @@ class Html(Format):
 def _html_row(row: Sequence[str], styles: Sequence[str]) -> str:
     """HTML of a row of a table; the row of the best learner has a class."""
     first, *others = row
-    cells = [f"<td{style}>{text}</td>" for style, text in zip(styles[1:], others, strict=True)]
+    cells = ""
+    for style, text in zip(styles[1:], others, strict=True):
+        cells += f"<td{style}>{text}</td>"
     best = ""
     if any("<strong>" in text for text in others):
         best = ' class="best"'
-    return f'<tr{best}><th scope="row">{first}</th>{"".join(cells)}</tr>'
+    return f'<tr{best}><th scope="row">{first}</th>{cells}</tr>'
 
 
 FORMATS: Mapping[str, type[Format]] = {

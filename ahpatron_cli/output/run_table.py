@@ -33,8 +33,11 @@ _COUNT_SYMBOLS = {"mistakes": "|M_T|", "failures": "|M'_T|"}
 
 def run_page(reports: Sequence[Report]) -> Page:
     """Page with a table per data file, and tables of classes, metrics and certificates, if any."""
-    tables = [table for report in reports for table in _tables(report)]
-    reasons = Counter(reason for report in reports for reason in _reasons(report))
+    tables: list[Table] = []
+    reasons: Counter[str] = Counter()
+    for report in reports:
+        tables += _tables(report)
+        reasons.update(_reasons(report))
     remarks = ["Not certified:"] if reasons else []
     for reason, count in reasons.items():
         if count > 1:
@@ -46,13 +49,15 @@ def run_page(reports: Sequence[Report]) -> Page:
 
 def _tables(report: Report) -> Iterator[Table]:
     """Tables of one data file."""
+    classes = len(report.data.labels)
     yield _run_table(report)
-    if 2 < len(report.data.labels) <= MAX_SHOWN_CLASSES:
+    if 2 < classes <= MAX_SHOWN_CLASSES:
         for runs in report.by_learner():
             yield _confusion_table(report, runs)
     if any(run.metrics for run in report.runs):
         yield _metrics_table(report)
-    if any(not isinstance(one, tuple) for one in report.certified or ()):
+    certified = report.certified or ()
+    if any(not isinstance(one, tuple) for one in certified):
         yield _certificate_table(report)
 
 
@@ -72,7 +77,9 @@ def _mean(runs: Sequence[RunRecord], name: str) -> float | None:
         value = getattr(run, name, of_metrics)
         if value is not None:
             known.append(value)
-    return fmean(known) if known else None
+    if not known:
+        return None
+    return fmean(known)
 
 
 def _means(
@@ -141,7 +148,8 @@ def _run_title(report: Report) -> str:
     """Title of the table of a run: facts on the data, the repeats and the baseline."""
     groups = report.by_learner()
     title = data_facts(report.data) + _over("mean ± sd over", report)
-    in_all = max((runs[0].rounds for runs in groups), default=0)
+    rounds = [runs[0].rounds for runs in groups]
+    in_all = max(rounds, default=0)
     if in_all > report.data.rounds:
         title += f"; {counted(in_all, 'round')} in all"
     unlabelled = report.runs[0].unlabelled if report.runs else None
@@ -164,7 +172,8 @@ def _baseline(runs: Sequence[RunRecord]) -> float | None:
 def _rates(report: Report, summary: Sequence[SummaryRecord]) -> list[Cell]:
     """Mistake rate of each learner; the best and those above the baseline are marked."""
     groups = report.by_learner()
-    lowest = min((line.mistake_rate_mean for line in summary), default=0.0)
+    means = [line.mistake_rate_mean for line in summary]
+    lowest = min(means, default=0.0)
     cells = []
     for runs, line in zip(groups, summary, strict=True):
         mean = line.mistake_rate_mean
@@ -184,8 +193,9 @@ def _rates_of_file(report: Report) -> list[str | None]:
     """Mistake rate of each learner on this file alone, if the run was resumed."""
     cells = list[str | None]()
     for runs in report.by_learner():
-        part = runs[0].this_file
-        if part is not None and 0 < part.rounds < runs[0].rounds:
+        first = runs[0]
+        part = first.this_file
+        if part is not None and 0 < part.rounds < first.rounds:
             cells.append(percent(part.mistake_rate))
         else:
             cells.append(None)
@@ -206,13 +216,16 @@ def _four_decimals(mean: float) -> str:
 
 
 def _count_unless_zero(mean: float) -> str | None:
-    return mean_count(mean) if mean else None
+    """A mean count as text; None for 0, which leaves the cell empty."""
+    if mean == 0:
+        return None
+    return mean_count(mean)
 
 
 def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
     """Confusion matrix: rounds by true class (rows) and predicted class, summed over repeats."""
-    learner = runs[0].learner
-    names = [str(label) for label in runs[0].classes or ()]
+    first = runs[0]
+    names = [str(label) for label in first.classes or ()]
     if report.data.label_names:
         names = list(report.data.label_names)
     matrices = [run.confusion or () for run in runs]
@@ -223,11 +236,11 @@ def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
             total = sum(row[at] for row in same_class)
             cells.append(str(total))
         columns.append(Column(name, cells, 1))
-    title = f"confusion of {learner}; rows are true, columns predicted labels"
+    title = f"confusion of {first.learner}; rows are true, columns predicted labels"
     if len(runs) > 1:
         title += f"; sum over {orders(len(runs), report.shuffled)}"
     return Table(
-        kind=f"confusion-{learner}",
+        kind=f"confusion-{first.learner}",
         name=report.data.path,
         title=title,
         columns=columns,

@@ -59,10 +59,12 @@ def _failures(summary: SweepSummary) -> list[str]:
     remarks = [f"{failed:,} of {every} failed:"]
     reasons = Counter(trial.error or "no reason given" for trial in summary.failed)
     for reason, count in reasons.most_common(MAX_REASONS):
-        remarks.append(f"{counted(count, 'trial')}: {reason}")
+        trials = counted(count, "trial")
+        remarks.append(f"{trials}: {reason}")
     others = len(reasons) - MAX_REASONS
     if others > 0:
-        remarks.append(f"and {counted(others, 'other reason')}")
+        more = counted(others, "other reason")
+        remarks.append(f"and {more}")
     return remarks
 
 
@@ -84,7 +86,8 @@ def matrix_table(summary: SweepSummary) -> Table:
     """Matrix with a row per learner, a column per data set, and the mean rank."""
     datasets = summary.datasets
     metric = summary.criterion.metric
-    columns = [Column("Learner", list(summary.matrix), left=True)]
+    learners = list(summary.matrix)
+    columns = [Column("Learner", learners, left=True)]
     for at, found in enumerate(datasets):
         settings = [row[at] for row in summary.matrix.values()]
         cells = [_matrix_cell(metric, found, setting) for setting in settings]
@@ -92,16 +95,16 @@ def matrix_table(summary: SweepSummary) -> Table:
     notes = []
     if any(one.sd is not None for found in datasets for one in found.best):
         notes.append("Mean ± standard deviation.")
-    mean_ranks = summary.ranks.mean_ranks
-    if len(datasets) > 1 and len(mean_ranks) > 1:
-        means = [mean_ranks.get(learner) for learner in summary.matrix]
-        texts = [None if mean is None else f"{mean:.2f}" for mean in means]
-        columns.append(Column("Rank", texts))
-        some = " of the learners that were compared on all" if None in means else ""
+    ranks = summary.ranks
+    if len(datasets) > 1 and len(ranks.mean_ranks) > 1:
+        columns.append(_rank_column(learners, ranks))
+        some = ""
+        if len(ranks.mean_ranks) < len(learners):
+            some = " of the learners that were compared on all"
         notes.append(f"Rank: mean rank over the data sets{some}; 1 is best.")
-    if summary.ranks.p_value is not None:
-        test = friedman_text(summary.ranks)
-        notes.append(f"{test} over {counted(summary.ranks.datasets, 'data set')}.")
+    if ranks.p_value is not None:
+        test = friedman_text(ranks)
+        notes.append(f"{test} over {counted(ranks.datasets, 'data set')}.")
     notes += _choice_notes(datasets)
     notes += _edition_notes(datasets)
     unit = " in %" if metric.in_percent else ""
@@ -113,6 +116,15 @@ def matrix_table(summary: SweepSummary) -> Table:
         columns=columns,
         notes=notes,
     )
+
+
+def _rank_column(learners: Sequence[str], ranks: OverDatasets) -> Column:
+    """Column of mean ranks; learners that were not compared on all data sets have none."""
+    texts: list[str | None] = []
+    for learner in learners:
+        mean = ranks.mean_ranks.get(learner)
+        texts.append(None if mean is None else f"{mean:.2f}")
+    return Column("Rank", texts)
 
 
 def _matrix_cell(
@@ -182,31 +194,42 @@ def _best_table(found: DatasetSummary, title: str) -> Table:
 def _columns(found: DatasetSummary, settings: Sequence[Setting]) -> list[Column]:
     """Columns of a table of all settings, or of the best setting of each learner."""
     metric = found.criterion.metric
-    of_best = settings is found.best
-    lines = [one.summary for one in settings]
+    names = [one.name for one in settings]
     columns = [
-        Column("Learner", [one.name for one in settings], left=True),
+        Column("Learner", names, left=True),
         Column(metric.head, _metric_cells(found, settings)),
     ]
     if metric is not MISTAKE_RATE:
-        rates = [
-            _cell(MISTAKE_RATE, line.mistake_rate_mean, line.mistake_rate_sd) for line in lines
-        ]
-        columns.append(Column(MISTAKE_RATE.head, rates, 1))
-    columns.append(Column("Setting", [one.label or None for one in settings], left=True))
+        columns.append(Column(MISTAKE_RATE.head, _rate_cells(settings), 1))
+    labels = [one.label or None for one in settings]
+    columns.append(Column("Setting", labels, left=True))
     if any(one.missing for one in settings):  # otherwise it is in the title
         finished = [str(len(one.finished)) for one in settings]
         columns.append(Column("Finished", finished, 1))
+    of_best = settings is found.best
     if of_best and len(settings) > 1:
         differences = [_difference_cell(metric, one) for one in settings]
         columns.append(Column("vs best", differences, 2))
         verdicts = [found.verdict(one) for one in settings]
         columns.append(Column("Verdict", verdicts, 1, left=True))
+    lines = [one.summary for one in settings]
     updates = [mean_count(line.margin_updates_mean) for line in lines]
+    support = [support_text(line) for line in lines]
+    times = [seconds(line.seconds_mean) for line in lines]
     columns.append(Column("|N_T|", updates, 5))
-    columns.append(Column("Support", [support_text(line) for line in lines], 4))
-    columns.append(Column("Seconds", [seconds(line.seconds_mean) for line in lines], 3))
+    columns.append(Column("Support", support, 4))
+    columns.append(Column("Seconds", times, 3))
     return columns
+
+
+def _rate_cells(settings: Sequence[Setting]) -> list[Cell]:
+    """The mistake rate of each setting, beside another metric."""
+    cells = []
+    for one in settings:
+        mean = one.summary.mistake_rate_mean
+        sd = one.summary.mistake_rate_sd
+        cells.append(_cell(MISTAKE_RATE, mean, sd))
+    return cells
 
 
 def _metric_cells(found: DatasetSummary, settings: Sequence[Setting]) -> list[Cell]:
@@ -249,7 +272,9 @@ def _completeness(setting: Setting) -> str:
     """Mark of a setting that lacks permutations; empty if it is complete."""
     if not setting.compared:
         return NOT_COMPARED
-    return INCOMPLETE if setting.missing else ""
+    if setting.missing:
+        return INCOMPLETE
+    return ""
 
 
 def _repeats(settings: Sequence[Setting]) -> set[int]:
@@ -271,13 +296,15 @@ def _notes(found: DatasetSummary) -> list[str]:
     notes = []
     several_repeats = max(_repeats(found.best)) > 1
     if several_repeats:
-        notes.append(f"{found.criterion.metric.short}: mean ± standard deviation.")
+        metric = found.criterion.metric
+        notes.append(f"{metric.short}: mean ± standard deviation.")
     if len(found.best) > 1:
         notes += _difference_notes(found, several_repeats)
     notes += _choice_notes([found])
     if found.dropped:
+        dropped = counted(found.dropped, "setting")
         lost = "ran on the first rounds only and lost there (--search halving)"
-        notes.append(f"{counted(found.dropped, 'setting')} more {lost}.")
+        notes.append(f"{dropped} more {lost}.")
     notes += _edition_notes([found])
     return notes
 
@@ -305,11 +332,12 @@ def _edition_notes(datasets: Sequence[DatasetSummary]) -> list[str]:
         for setting in found.settings:
             own = names.setdefault(setting.learner, set())
             own.add(setting.name)
-    return [
-        f"{learner}: results of {len(shown)} versions are shown apart."
-        for learner, shown in names.items()
-        if len(shown) > 1
-    ]
+    notes = []
+    for learner, shown in names.items():
+        count = len(shown)
+        if count > 1:
+            notes.append(f"{learner}: results of {count} versions are shown apart.")
+    return notes
 
 
 def _choice_notes(datasets: Sequence[DatasetSummary]) -> list[str]:

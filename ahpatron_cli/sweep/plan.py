@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec.structs import asdict, replace
 
@@ -31,6 +31,9 @@ from ahpatron_cli.sweep.summary import (
     settings_of,
 )
 from ahpatron_cli.sweep.trial import Trial, run_trials
+
+Outcomes: TypeAlias = Mapping[str, Outcome]
+"""The outcome of each trial that was run, by its id."""
 
 SEARCHES = ("grid", "halving")
 """Values of `--search`."""
@@ -127,13 +130,15 @@ def _data_of(
 
 def _first_trial(setup: Setup, data: TrialData, preparation: Preparation, *, seed: int) -> Trial:
     """The trial of a setup on the first permutation."""
+    learner, kernel = setup.build()
+    path = Path(data.path).absolute()
     return Trial(
         data=data,
         setup=setup,
         seed=seed,
         repeat=0,
-        params=params_of(*setup.build()),
-        path=str(Path(data.path).absolute()),
+        params=params_of(learner, kernel),
+        path=str(path),
         preparation=preparation,
         source=learner_source(setup.kind),
     )
@@ -172,7 +177,8 @@ def _parameter_words(kind: type[Declared], params: Params) -> list[str]:
     chosen: dict[str, Any] = {}
     for name in kind.specs():
         # a default may be derived from the parameters before it
-        if name in params and kind(**chosen).params().get(name) != params[name]:
+        defaults = kind(**chosen).params()
+        if name in params and defaults.get(name) != params[name]:
             chosen[name] = params[name]
     words = []
     for name, value in chosen.items():
@@ -196,7 +202,8 @@ def rungs(settings: int, rounds: int) -> Iterator[tuple[int, int]]:
 
 def _whole_log(number: float) -> int:
     """How often a number can be divided by `KEPT` and stay at least 1, despite rounding errors."""
-    return int(round(math.log(max(number, 1), KEPT), 9))
+    exact = math.log(max(number, 1), KEPT)
+    return int(round(exact, 9))
 
 
 @dataclass(frozen=True)
@@ -216,7 +223,7 @@ class Search:
     shard: tuple[int, int] = (1, 1)
     """(I, N): run only the I-th of N parts."""
 
-    def needed(self, known: Mapping[str, Outcome]) -> list[Trial]:
+    def needed(self, known: Outcomes) -> list[Trial]:
         """The trials to run given the results so far, including those that are done."""
         if self.halving or self.criterion.tune_orders:
             selected: list[Trial] = []
@@ -229,7 +236,7 @@ class Search:
         chosen = set(ids[part - 1 :: parts])
         return [trial for trial in self.trials if trial.id in chosen]
 
-    def missing(self, trials: Sequence[Trial], known: Mapping[str, Outcome]) -> list[Trial]:
+    def missing(self, trials: Sequence[Trial], known: Outcomes) -> list[Trial]:
         """Trials that were not run yet, or whose results do not have the metric."""
         return [trial for trial in trials if not self._is_measured(known.get(trial.id))]
 
@@ -239,17 +246,16 @@ class Search:
             return False
         return self.criterion.metric.of(outcome.run) is not None
 
-    def _needed(
-        self, settings: Sequence[list[Trial]], known: Mapping[str, Outcome]
-    ) -> Iterator[Trial]:
+    def _needed(self, settings: Sequence[list[Trial]], known: Outcomes) -> Iterator[Trial]:
         """Trials of one learner on one data set; `settings` has a list of trials per setting."""
         tune = self.criterion.tune_orders
         rounds = settings[0][0].data.rounds
         left = list(settings)
-        stages = list(rungs(len(settings), rounds)) if self.halving else []
+        stages: list[tuple[int, int]] = []
+        if self.halving:
+            stages = list(rungs(len(settings), rounds))
         for prefix, kept in stages:
-            chosen = [_below(some, tune) for some in left]
-            stage = [[trial.on_prefix(prefix) for trial in some] for some in chosen]
+            stage = [_on_prefix(_below(some, tune), prefix) for some in left]
             yield from chain(*stage)
             order = self._ranked(stage, known)
             if order is None:
@@ -263,9 +269,7 @@ class Search:
                 best = left[order[0]]
                 yield from (trial for trial in best if trial.repeat >= tune)
 
-    def _ranked(
-        self, stage: Sequence[Sequence[Trial]], known: Mapping[str, Outcome]
-    ) -> list[int] | None:
+    def _ranked(self, stage: Sequence[Sequence[Trial]], known: Outcomes) -> list[int] | None:
         """Indices of settings by rank, failed ones last; None if trials are missing."""
         if any(trial.id not in known for trial in chain(*stage)):
             return None
@@ -294,10 +298,15 @@ def estimated_seconds(trials: Sequence[Trial]) -> float | None:
     Too low if S keeps growing after the short trial; None if a short trial fails.
     """
     groups = grouped(trials, learner_and_data)
-    chosen = [group[len(group) // 2] for group in groups]
-    short = [trial.on_prefix(min(SHORT_ROUNDS, trial.data.rounds)) for trial in chosen]
-    outcomes = [one for one in run_trials(short, jobs=1, retries=0) if one is not None]
-    runs = {outcome.id: outcome.run for outcome in outcomes}
+    short = []
+    for group in groups:
+        middle = group[len(group) // 2]
+        rounds = min(SHORT_ROUNDS, middle.data.rounds)
+        short.append(middle.on_prefix(rounds))
+    runs = {}
+    for outcome in run_trials(short, jobs=1, retries=0):
+        if outcome is not None:
+            runs[outcome.id] = outcome.run
     total = 0.0
     for trial, group in zip(short, groups, strict=True):
         run = runs[trial.id]
@@ -319,3 +328,8 @@ def _below(trials: Sequence[Trial], tune: int) -> list[Trial]:
     if tune == 0:
         return list(trials)
     return [trial for trial in trials if trial.repeat < tune]
+
+
+def _on_prefix(trials: Sequence[Trial], rounds: int) -> list[Trial]:
+    """These trials on so many first rounds only."""
+    return [trial.on_prefix(rounds) for trial in trials]

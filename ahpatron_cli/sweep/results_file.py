@@ -28,15 +28,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from ahpatron_cli.atomic import is_device, sync_folder
+from ahpatron_cli.atomic import is_device, is_file, sync_folder
 from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import Json, Outcome, RunRecord, plain_params, with_params, without_nulls
+
+Facts: TypeAlias = Mapping[str, Any]
+"""The environment and the command of a sweep, which a header line has."""
 
 SUFFIX = ".jsonl"
 OPENING = b'{"schema": 1, "kind": "ahpatron sweep results"'
@@ -52,18 +55,19 @@ def flat_trial(trial: Outcome) -> Json:
     """A trial as one row of a table: plain values, each parameter a column `param_NAME`."""
     data = trial.data
     run = _stored(trial)
-    own = {name: run.pop(name) for name in ("learner", "seed", "repeat")}
-    metrics = run.pop("metrics") or {}
-    del run["params"]
-    del run["this_file"]
+    metrics = run["metrics"] or {}
     row: Json = {"id": trial.id, "status": _status(trial), "data": data.path}
     for name in ("sha256", "features", "limit", "scale", "positive", "shuffled", "prefix"):
         row[name] = getattr(data, name)
-    row |= own
+    first = ("learner", "seed", "repeat")
+    for name in first:
+        row[name] = run[name]
     for name, value in plain_params(trial.params).items():
         row[f"param_{name}"] = value
     row["seconds"] = trial.run.seconds if trial.run else None
-    row |= run
+    for name, value in run.items():
+        if name not in (*first, "metrics", "params", "this_file"):
+            row[name] = value
     row["error"] = trial.error
     costs = [text for name, text in data.options if name == "cost"]
     if costs:
@@ -79,7 +83,7 @@ def _status(trial: Outcome) -> str:
     return "ok" if trial.run else "failed"
 
 
-def encode_header(facts: Mapping[str, Any]) -> bytes:
+def encode_header(facts: Facts) -> bytes:
     """The header line with these facts, as bytes."""
     opening: Json = json.loads(OPENING + b"}")
     return _with_check(opening | dict(facts))
@@ -118,22 +122,34 @@ def _with_check(content: Json) -> bytes:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:CHECK_DIGITS]
+    """First digits of the hash of a text."""
+    digest = hashlib.sha256(text.encode())
+    return digest.hexdigest()[:CHECK_DIGITS]
 
 
 def decode(line: bytes) -> Json | Outcome | None:
     """Decode a line: an `Outcome`, or a dict for a header line; None if it is damaged."""
     try:
-        body, _, tail = line.decode("ascii").rpartition(', "check": "')
-        text = body + "}"
-        if tail != _digest(text) + '"}':
+        text = _checked(line.decode("ascii"))
+        if text is None:
             return None
-        content = json.loads(text, parse_constant=_refuse)
+        content: Json = json.loads(text, parse_constant=_refuse)
         if line.startswith(OPENING):
-            return {name: content[name] for name in content if name not in ("schema", "kind")}
+            del content["schema"]
+            del content["kind"]
+            return content
         return _outcome(content)
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _checked(line: str) -> str | None:
+    """The text of a line without its hash; None if that is not the hash of the text."""
+    body, _, tail = line.rpartition(', "check": "')
+    text = body + "}"
+    if tail != _digest(text) + '"}':
+        return None
+    return text
 
 
 def _outcome(content: Json) -> Outcome:
@@ -141,11 +157,7 @@ def _outcome(content: Json) -> Outcome:
     run = content["run"]
     timing = content["timing"]
     data = content["data"]
-    params = {}
-    for name, value in run["params"].items():
-        if value is not None:  # null: kernel and σ of a learner with its own kernel
-            # an infinite parameter was written as text
-            params[name] = math.inf if value == "inf" else value
+    params = _stored_params(run["params"])
     if "auto_sigma" in data and params.get("sigma") == data["auto_sigma"]:  # version 0.2.0
         content["texts"] = {"sigma": "auto"}
     run["params"] = params
@@ -154,6 +166,17 @@ def _outcome(content: Json) -> Outcome:
         content["run"] = run | {"seconds": timing["seconds"]}
     fields = {**run, **content, "wall_seconds": timing["wall_seconds"]}
     return convert(fields, Outcome)
+
+
+def _stored_params(stored: Json) -> Json:
+    """The parameters of a line: without null, the kernel and σ of a learner with its own kernel."""
+    params = {}
+    for name, value in stored.items():
+        if value == "inf":  # JSON has no infinity
+            params[name] = math.inf
+        elif value is not None:
+            params[name] = value
+    return params
 
 
 def _refuse(constant: str) -> None:
@@ -166,7 +189,7 @@ class Contents:
 
     trials: dict[str, Outcome] = field(default_factory=dict)
     """Trials by id; later lines replace earlier ones, but a failure never replaces a result."""
-    headers: list[Mapping[str, Any]] = field(default_factory=list)
+    headers: list[Facts] = field(default_factory=list)
     """Header lines, each with its `number`, to which the trials refer."""
     damaged: list[int] = field(default_factory=list)
     """Numbers of the damaged lines."""
@@ -179,7 +202,7 @@ class Contents:
         if known is None or known.run is None or trial.run is not None:
             self.trials[trial.id] = trial
 
-    def add_header(self, facts: Mapping[str, Any]) -> int:
+    def add_header(self, facts: Facts) -> int:
         """Add a header with these facts, unless it is there; return its number."""
         for header in self.headers:
             if _facts(header) == _facts(facts):
@@ -196,7 +219,7 @@ class Contents:
         return b"".join(lines)
 
 
-def _facts(header: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(header: Facts) -> dict[str, Any]:
     """A header without its number."""
     return {name: fact for name, fact in header.items() if name != "number"}
 
@@ -205,13 +228,15 @@ def looks_like_json(path: str) -> bool:
     """Whether a file starts like JSON, which LIBSVM text never does."""
     if path == "-":
         return False
-    with suppress(OSError):  # reported by the reader of data files
-        if stat.S_ISREG(Path(path).stat().st_mode):
-            with Path(path).open("rb") as stream:
-                start = stream.read(1024)
-            text = start.removeprefix(codecs.BOM_UTF8).lstrip()
-            return text.startswith((b"{", b"["))
-    return False
+    try:
+        if not is_file(path):
+            return False
+        with Path(path).open("rb") as stream:
+            start = stream.read(1024)
+    except OSError:  # reported by the reader of data files
+        return False
+    text = start.removeprefix(codecs.BOM_UTF8).lstrip()
+    return text.startswith((b"{", b"["))
 
 
 def read_results(path: str) -> Contents:
@@ -234,11 +259,12 @@ def parse_results(content: bytes) -> Contents | None:
 
     A results file is empty, has at least one valid line, or is an incomplete header line.
     """
-    found = Contents(torn=len(content) - content.rfind(b"\n") - 1)
+    last_end = content.rfind(b"\n")
+    found = Contents(torn=len(content) - last_end - 1)
     undated = _Undated()
     versions: dict[int, Any] = {}
-    lines = content.removeprefix(codecs.BOM_UTF8).split(b"\n")[:-1]
-    for number, line in enumerate(lines, start=1):
+    lines = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
+    for number, line in enumerate(lines[:-1], start=1):
         if not line.strip():
             continue
         item = decode(line)
@@ -273,14 +299,14 @@ class _Undated:
         from ahpatron_cli.core.registry import BUILT_IN  # lazy: imports NumPy
 
         self._built_in = {kind.name for kind in BUILT_IN}
-        self._headers: list[Mapping[str, Any]] = []
+        self._headers: list[Facts] = []
         self._begun = False
         """Whether a trial has followed the headers."""
         self._seen: dict[tuple[Any, ...], Outcome] = {}
         self._changes: Counter[str] = Counter()
         """Number of changes of each learner."""
 
-    def add_header(self, header: Mapping[str, Any]) -> None:
+    def add_header(self, header: Facts) -> None:
         """Note a header; of several in a row, which `report --merge` wrote, each may be meant."""
         if self._begun:
             self._headers.clear()
@@ -290,29 +316,35 @@ class _Undated:
     def dated(self, trial: Outcome) -> Outcome:
         """The trial with its edition."""
         self._begun = True
+        learner = trial.learner
         same = (trial.data.identity, trial.data.prefix, trial.key, trial.seed, trial.repeat)
-        before = self._seen.get((*same, self._changes[trial.learner]))
+        before = self._seen.get((*same, self._changes[learner]))
         if before is not None and before.id != trial.id and _differ(before, trial):
-            self._changes[trial.learner] += 1
-        changes = self._changes[trial.learner]
+            self._changes[learner] += 1
+        changes = self._changes[learner]
         self._seen[*same, changes] = trial
         source = None
         if changes:
             source = f"not recorded, change {changes}"
-        elif trial.learner not in self._built_in:
+        elif learner not in self._built_in:
             source = "not recorded"
+        number = 0
+        if self._headers:
+            number = self._headers[-1]["number"]
         return replace(
             trial,
             algorithm=self._only("algorithm"),
             version=self._only("version"),
-            header=self._headers[-1]["number"] if self._headers else 0,
+            header=number,
             source=source,
         )
 
     def _only(self, name: str) -> Any:
         """The fact of the headers; None if they differ."""
         facts = {header.get(name) for header in self._headers}
-        return facts.pop() if len(facts) == 1 else None
+        if len(facts) != 1:
+            return None
+        return facts.pop()
 
 
 def _differ(one: Outcome, other: Outcome) -> bool:
@@ -333,12 +365,12 @@ def merge_results(files: Mapping[str, Contents]) -> Contents:
         for trial in contents.trials.values():
             known = merged.trials.get(trial.id)
             if known is not None and _differ(known, trial):
-                problem = (
-                    f"trial {trial.id} ({trial.learner}) has a different result in another file"
-                )
+                name = f"trial {trial.id} ({trial.learner})"
+                problem = f"{name} has a different result in another file"
                 hint = "`ahpatron report` of each shows the versions; merge those alike only"
                 raise bad_data(problem, path, hint=hint)
-            merged.add(replace(trial, header=numbers.get(trial.header, 0)))
+            number = numbers.get(trial.header, 0)
+            merged.add(replace(trial, header=number))
     return merged
 
 
@@ -348,7 +380,7 @@ class ResultsFile:
     A failed write leaves an incomplete line, which is removed when the file is opened again.
     """
 
-    def __init__(self, path: str, facts: Mapping[str, Any]) -> None:
+    def __init__(self, path: str, facts: Facts) -> None:
         """Open or create the file, lock it and remove an incomplete last line.
 
         `facts` are written as a header line before the first new trial, unless there is an equal
@@ -429,12 +461,12 @@ class ResultsFile:
 
     def _unusable(self, error: OSError) -> UserError:
         """The error of a file that could be opened, but not locked, read or cut."""
-        hint = "wait for it, or choose another --out"
         if isinstance(error, BlockingIOError):
             problem = "another sweep is writing to this results file"
+            hint = "wait for it, or choose another --out"
             return self._fault(problem, ExitCode.LOCKED, hint)
         problem = f"the results file cannot be used: {error.strerror}"
-        return self._fault(problem, ExitCode.IO_ERROR, hint)
+        return self._fault(problem, ExitCode.IO_ERROR, "choose another --out")
 
     def _fault(self, problem: str, code: ExitCode, hint: str | None = None) -> UserError:
         """An error that names this file."""
@@ -453,10 +485,11 @@ def check_regular(path: str, option: str = "--out") -> None:
 
 def check_results_path(path: str, option: str = "--out") -> None:
     """Refuse a path without the suffix of a results file, and one that is no regular file."""
-    if not path.endswith(SUFFIX):
-        stem = path.rpartition(".")[0] or path
-        if is_device(Path(path)):
-            stem = "results"
-        hint = f"for example {option} {shlex.quote(stem + SUFFIX)}"
-        raise usage(f"{option} must end in {SUFFIX}, got {path!r}", hint)
-    check_regular(path, option)
+    if path.endswith(SUFFIX):
+        check_regular(path, option)
+        return
+    stem = path.rpartition(".")[0] or path
+    if is_device(Path(path)):
+        stem = "results"
+    example = shlex.quote(stem + SUFFIX)
+    raise usage(f"{option} must end in {SUFFIX}, got {path!r}", f"for example {option} {example}")

@@ -42,7 +42,9 @@ def common_orders(finished: Sequence[AbstractSet[Order]]) -> frozenset[Order]:
 
     # those with the most frequent permutations come first, and decide which others fit
     for orders in sorted(finished, key=total_frequency, reverse=True):
-        rest = common & orders if common else frozenset(orders)
+        rest = frozenset(orders)
+        if common:
+            rest &= common
         if len(rest) >= enough:
             common = rest
     return common
@@ -71,33 +73,36 @@ def compare(
 
     `sampled=False`, for passes in file order, computes no p-value.
     """
-    common = [order for order in values if order in best]
-    gaps = [Fraction(values[order]) - Fraction(best[order]) for order in common]
+    gaps = []
+    for order in values:
+        if order in best:
+            gap = Fraction(values[order]) - Fraction(best[order])
+            gaps.append(gap)
     if not gaps:
         return None
     count = len(gaps)
     mean = float(sum(gaps) / count)
     if count == 1 or not sampled:
         return Difference(mean, se=None, orders=count)
-    if len(set(gaps)) == 1:
-        p_value = 0.0 if gaps[0] else 1.0
-        return Difference(mean, se=0.0, orders=count, p_value=p_value)
+    se = stdev(map(float, gaps)) / math.sqrt(count)
+    p_value = _student(mean, se, count)
+    return Difference(mean, se=se, orders=count, p_value=p_value)
+
+
+def _student(mean: float, se: float, count: int) -> float:
+    """p-value of Student's t-test of `count` paired differences, by their mean and its error."""
+    if se == 0:  # all differences are equal, exactly or as floats
+        return 0.0 if mean else 1.0
     from scipy.special import stdtr  # Student's t without importing scipy.stats
 
-    se = stdev(map(float, gaps)) / math.sqrt(count)
-    one_sided = float(stdtr(count - 1, -abs(mean) / se))
-    p_value = 2 * one_sided
-    return Difference(mean, se=se, orders=count, p_value=p_value)
+    statistic = abs(mean) / se
+    return 2 * float(stdtr(count - 1, -statistic))
 
 
 def correct(differences: Sequence[Difference]) -> None:
     """Set the corrected p-values of these differences, as far as they have been tested."""
-    tested: list[Difference] = []
-    p_values: list[float] = []
-    for one in differences:
-        if one.p_value is not None:
-            tested.append(one)
-            p_values.append(one.p_value)
+    tested = [one for one in differences if one.p_value is not None]
+    p_values = [one.p_value for one in tested if one.p_value is not None]
     for one, p_holm in zip(tested, holm(p_values), strict=True):
         one.p_holm = p_holm
         one.more_than_noise = p_holm < SIGNIFICANCE
@@ -146,38 +151,47 @@ def over_datasets(
     values: Mapping[str, Sequence[Exact]], *, larger_is_better: bool = False
 ) -> OverDatasets:
     """Rank learners by their values on the same data sets and test the differences."""
-    from scipy.stats import friedmanchisquare, rankdata, studentized_range
+    from scipy.stats import friedmanchisquare, rankdata
 
     sign = -1 if larger_is_better else 1
-    rows = list(zip(*values.values(), strict=True))
     table = []  # ranks of all learners on each data set
-    for row in rows:
+    for row in zip(*values.values(), strict=True):
         places = _places([sign * value for value in row])
         table.append(rankdata(places).tolist())
     by_learner = list(zip(*table, strict=True))
     mean_ranks = {}
     if table:
-        mean_ranks = dict(zip(values, map(fmean, by_learner), strict=True))
-    count = len(values)
-    datasets = len(rows)
-    if min(count, datasets) < FEWEST:
+        means = map(fmean, by_learner)
+        mean_ranks = dict(zip(values, means, strict=True))
+    datasets = len(table)
+    if len(values) < FEWEST or datasets < FEWEST:
         return OverDatasets(mean_ranks, datasets)
     statistic = 0.0
     p_value = 1.0
     if any(len(set(row)) > 1 for row in table):
         statistic, p_value = map(float, friedmanchisquare(*by_learner))
-    quantile = float(studentized_range.ppf(1 - SIGNIFICANCE, count, math.inf))
-    variance = count * (count + 1) / (6 * datasets)  # of a difference of mean ranks
-    critical = quantile / math.sqrt(2) * math.sqrt(variance)
+    critical = _critical_difference(len(values), datasets)
+    groups = []
+    if p_value < SIGNIFICANCE:
+        groups = _groups(mean_ranks, critical)
     return OverDatasets(
         mean_ranks,
         datasets,
         friedman=statistic,
         p_value=p_value,
         critical_difference=critical,
-        groups=_groups(mean_ranks, critical) if p_value < SIGNIFICANCE else [],
+        groups=groups,
         pairs=_pairs(values),
     )
+
+
+def _critical_difference(learners: int, datasets: int) -> float:
+    """Difference of mean ranks from which on it is significant by the Nemenyi test."""
+    from scipy.stats import studentized_range
+
+    quantile = float(studentized_range.ppf(1 - SIGNIFICANCE, learners, math.inf))
+    variance = learners * (learners + 1) / (6 * datasets)  # of a difference of mean ranks
+    return quantile / math.sqrt(2) * math.sqrt(variance)
 
 
 def _places(values: Sequence[Exact]) -> list[int]:
@@ -204,10 +218,10 @@ def _pairs(values: Mapping[str, Sequence[Exact]]) -> list[Pair]:
     """Comparisons of all pairs of learners."""
     pairs = list(combinations(values, 2))
     p_values = [_wilcoxon(values[one], values[other]) for one, other in pairs]
-    return [
-        Pair(pair, p_value, p_holm)
-        for pair, p_value, p_holm in zip(pairs, p_values, holm(p_values), strict=True)
-    ]
+    found = []
+    for pair, p_value, p_holm in zip(pairs, p_values, holm(p_values), strict=True):
+        found.append(Pair(pair, p_value, p_holm))
+    return found
 
 
 def _wilcoxon(values: Sequence[Exact], others: Sequence[Exact]) -> float:
@@ -223,8 +237,11 @@ def _wilcoxon(values: Sequence[Exact], others: Sequence[Exact]) -> float:
     for gap, place in zip(gaps, places, strict=True):
         if gap == 0:
             signed.append(0)
+        elif gap > 0:
+            signed.append(place)
         else:
-            signed.append(place if gap > 0 else -place)
+            signed.append(-place)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the normal approximation in case of ties
-        return float(wilcoxon(signed).pvalue)
+        test = wilcoxon(signed)
+    return float(test.pvalue)

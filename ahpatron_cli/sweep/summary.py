@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import PurePath
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.number_text import short
@@ -40,6 +40,10 @@ from ahpatron_cli.sweep.statistics import (
 )
 
 Params: TypeAlias = Mapping[str, ParamValue]
+Key: TypeAlias = tuple[Any, ...]
+"""Values that are equal for equal things, to group these."""
+EditionNames: TypeAlias = Mapping[tuple[str, Edition], str]
+"""Name in tables of each learner and edition."""
 
 
 @dataclass(frozen=True)
@@ -76,19 +80,19 @@ class Metric:
         if self.name == "mistake_rate":
             return run.exact_rate
         measured = run.metrics
-        confusion = run.confusion
-        if measured is None and confusion and self.name not in ("auc", "log_loss"):
+        if measured is None and run.confusion and self.name not in ("auc", "log_loss"):
             from ahpatron_cli.metrics import metrics_of  # lazy: imports NumPy
 
-            measured = metrics_of(confusion)
+            measured = metrics_of(run.confusion)
         if measured is None:
             return None
         value: float | None = getattr(measured, self.name, None)
         if value is not None:
             return Fraction(value)
-        if confusion is None or self.name == "log_loss":
+        if run.confusion is None or self.name == "log_loss":
             return None  # from an earlier version without this metric
-        return Fraction(0) if self.larger_is_better else Fraction(1)
+        worst = 0 if self.larger_is_better else 1
+        return Fraction(worst)
 
 
 MISTAKE_RATE = Metric("mistake_rate", "AMR %")
@@ -149,9 +153,9 @@ class Setting:
         for order in sorted(self.orders):
             value = self.metric.of(self.finished[order])
             if value is None:
-                hint = f"`ahpatron sweep` with --metric {self.metric.name} runs them again"
-                problem = f"--metric {self.metric.name}: some trials were not measured by it"
-                raise usage(problem, hint)
+                name = self.metric.name
+                problem = f"--metric {name}: some trials were not measured by it"
+                raise usage(problem, f"`ahpatron sweep` with --metric {name} runs them again")
             values[order] = value
         return values
 
@@ -187,7 +191,9 @@ class Setting:
     @property
     def cost(self) -> float:
         """The mean, negated if larger values are better, so that the lowest cost is best."""
-        return -self.mean if self.metric.larger_is_better else self.mean
+        if self.metric.larger_is_better:
+            return -self.mean
+        return self.mean
 
     @property
     def rank(self) -> tuple[Any, ...]:
@@ -196,7 +202,10 @@ class Setting:
         Settings that cannot be compared come last. Means are rounded once from exact values, so
         equal totals are ties; among these the setting with smaller parameters comes first.
         """
-        params = [(name, _sortable(value)) for name, value in sorted(self.params.items())]
+        params = []
+        for name in sorted(self.params):
+            value = _sortable(self.params[name])
+            params.append((name, value))
         return not self.compared, self.cost, _rank(self.learner), self.name, params
 
     @property
@@ -258,7 +267,9 @@ class DatasetSummary:
         gap = setting.difference
         if gap is None or gap.more_than_noise is None:
             return None
-        return "worse" if gap.more_than_noise else "n.s."
+        if gap.more_than_noise:
+            return "worse"
+        return "n.s."
 
 
 @dataclass(frozen=True)
@@ -279,13 +290,20 @@ class SweepSummary:
     @cached_property
     def matrix(self) -> dict[str, list[Setting | None]]:
         """Best setting of each learner, by name, on each data set; None if it was not run there."""
-        best_by_name = []
         learners: dict[str, str] = {}
+        by_dataset: list[dict[str, Setting]] = []
         for data in self.datasets:
-            best_by_name.append({setting.name: setting for setting in data.best})
-            learners |= {setting.name: setting.learner for setting in data.best}
-        names = sorted(learners, key=lambda name: (_rank(learners[name]), name))
-        return {name: [best.get(name) for best in best_by_name] for name in names}
+            best = {setting.name: setting for setting in data.best}
+            by_dataset.append(best)
+            learners |= {name: setting.learner for name, setting in best.items()}
+
+        def place(name: str) -> tuple[tuple[int, str], str]:
+            return _rank(learners[name]), name
+
+        rows: dict[str, list[Setting | None]] = {}
+        for name in sorted(learners, key=place):
+            rows[name] = [best.get(name) for best in by_dataset]
+        return rows
 
     @cached_property
     def ranks(self) -> OverDatasets:
@@ -302,13 +320,7 @@ def choose_trials(
     trials: Sequence[Outcome], learners: Sequence[str], data: Sequence[str]
 ) -> list[Outcome]:
     """Select the trials of these learners and data sets; an empty list selects all."""
-    groups = grouped(trials, lambda trial: trial.data.identity)
-    names = _names([group[0].data for group in groups])
-    known: dict[str, tuple[Any, ...]] = {}  # by the names accepted by --data
-    for group, (name, short_name) in zip(groups, names, strict=True):
-        first = group[0].data
-        for text in (short_name, name, first.path):
-            known[text] = first.identity
+    known = _identities_by_name(trials)
     wanted = {known[one_of("data set", name, known)] for name in data}
     if not wanted:
         wanted = set(known.values())
@@ -319,22 +331,39 @@ def choose_trials(
     return [one for one in trials if one.data.identity in wanted and one.learner in named]
 
 
+def _identities_by_name(trials: Sequence[Outcome]) -> dict[str, Key]:
+    """The identity of each data set, by the names that --data accepts."""
+    groups = _by_dataset(trials)
+    files = [group[0].data for group in groups]
+    known: dict[str, Key] = {}
+    for file, names in zip(files, _names(files), strict=True):
+        known[names.short] = file.identity
+        known[names.long] = file.identity
+        known[file.path] = file.identity
+    return known
+
+
+def _by_dataset(trials: Sequence[Outcome]) -> list[list[Outcome]]:
+    """The trials on each data set."""
+    return grouped(trials, lambda trial: trial.data.identity)
+
+
 def summarise_trials(
     trials: Sequence[Outcome],
     origins: Sequence[Mapping[str, Any]] = (),
     criterion: Criterion = Criterion(),
 ) -> SweepSummary:
     """Summarise trials; each id must occur only once."""
-    groups = grouped(trials, lambda trial: trial.data.identity)
+    groups = _by_dataset(trials)
     names = _names([group[0].data for group in groups])
     learners = edition_names(trials)
     datasets = []
-    for (name, short_name), group in zip(names, groups, strict=True):
+    for name, group in zip(names, groups, strict=True):
         done = [trial for trial in group if trial.run]
         if any(trial.data.prefix is None for trial in done):
             summary = _summarise_data(
-                name=name,
-                short=short_name,
+                name=name.long,
+                short=name.short,
                 trials=done,
                 learners=learners,
                 criterion=criterion,
@@ -351,11 +380,12 @@ def summarise_trials(
     )
 
 
-def edition_names(trials: Iterable[Outcome]) -> dict[tuple[str, Edition], str]:
+def edition_names(trials: Iterable[Outcome]) -> EditionNames:
     """Name in tables of each learner and edition: with what distinguishes the editions, if any."""
     editions: dict[str, dict[Edition, None]] = {}
     for trial in trials:
-        editions.setdefault(trial.learner, {})[trial.edition] = None
+        of_learner = editions.setdefault(trial.learner, {})
+        of_learner[trial.edition] = None
     names = {}
     for learner, known in editions.items():
         sources = {edition.source for edition in known}
@@ -366,9 +396,10 @@ def edition_names(trials: Iterable[Outcome]) -> dict[tuple[str, Edition], str]:
                 parts.append(edition.short_source)
             if len(programs) > 1:
                 parts.append(edition.program)
-            names[learner, edition] = learner
+            name = learner
             if parts:
-                names[learner, edition] += f" ({', '.join(parts)})"
+                name += f" ({', '.join(parts)})"
+            names[learner, edition] = name
     return names
 
 
@@ -379,29 +410,26 @@ def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
     totals = {shard[1] for shard in shards}
     if len(totals) != 1 or len(shards) < len(origins):
         return None
-    total = max(totals)
+    (total,) = totals
     if len(parts) == total:
         return None
-    noun = "part" if len(parts) == 1 else "parts"
-    numbers = ", ".join(str(part) for part in sorted(parts))
-    return f"{noun} {numbers} of {total}"
+    numbers = [str(part) for part in sorted(parts)]
+    noun = "part" if len(numbers) == 1 else "parts"
+    return f"{noun} {', '.join(numbers)} of {total}"
 
 
 def _summarise_data(
     name: str,
     short: str,
     trials: Sequence[Outcome],
-    learners: Mapping[tuple[str, Edition], str],
+    learners: EditionNames,
     criterion: Criterion,
 ) -> DatasetSummary:
     """Summarise the trials on one data set; `learners` are the names of editions."""
     tune = criterion.tune_orders
-    by_edition = grouped(trials, lambda trial: (trial.learner, trial.edition))
-    by_learner = []
+    by_learner = _by_learner(trials, learners)
     tried = {}
-    for group in by_edition:
-        learner = learners[group[0].learner, group[0].edition]
-        by_learner.append((learner, group))
+    for learner, group in by_learner:
         tried[learner] = [some[0].params for some in grouped(group, setting_key)]
     settings_on = partial(_settings_on, by_learner=by_learner, tried=tried, metric=criterion.metric)
     groups = settings_on(lambda trial: not tune or trial.repeat < tune)
@@ -417,15 +445,26 @@ def _summarise_data(
             raise usage(problem, "run more --repeats")
         best = _ranked([group[0] for group in others], sampled=sampled)
     settings = _placed(groups, leaders, best, tuned=bool(tune), sampled=sampled)
+    reported_with = best if tune else settings
     return DatasetSummary(
         name=name,
         short=short,
         data=whole[0].data,
         settings=_in_order(_with_missing(settings, settings)),
-        best=_in_order(_with_missing(best, best if tune else settings)),
+        best=_in_order(_with_missing(best, reported_with)),
         tried=tried,
         criterion=criterion,
     )
+
+
+def _by_learner(trials: Sequence[Outcome], names: EditionNames) -> list[tuple[str, list[Outcome]]]:
+    """Pairs of the name of each learner in tables and its trials."""
+    found = []
+    for group in grouped(trials, lambda trial: (trial.learner, trial.edition)):
+        first = group[0]
+        name = names[first.learner, first.edition]
+        found.append((name, group))
+    return found
 
 
 def _settings_on(
@@ -480,7 +519,7 @@ def _placed(
     return settings
 
 
-def _equally_good(settings: Sequence[Setting]) -> list[tuple[Any, ...]]:
+def _equally_good(settings: Sequence[Setting]) -> list[Key]:
     """Keys of the best settings: more than one, if several have the same total."""
     lowest = best_of(settings).cost
     return [one.key for one in settings if one.compared and one.cost == lowest]
@@ -517,16 +556,20 @@ def _ranked(leaders: Sequence[Setting], *, sampled: bool) -> list[Setting]:
     if not leaders:
         return []
     best = best_of(leaders)
-    ranked = [
-        replace(
+    ranked = []
+    differences = []
+    for one in leaders:
+        gap = _gap(one, best, sampled=sampled)
+        if gap is not None:
+            differences.append(gap)
+        placed = replace(
             one,
             best_of_learner=True,
             best_of_data=one.compared and one.cost == best.cost,
-            difference=_gap(one, best, sampled=sampled),
+            difference=gap,
         )
-        for one in leaders
-    ]
-    correct([one.difference for one in ranked if one.difference])
+        ranked.append(placed)
+    correct(differences)
     return ranked
 
 
@@ -568,26 +611,38 @@ def settings_of(
     for group in groups:
         first = group[0]
         varied = {name: first.params[name] for name in names if name in first.params}
-        texts = {}
-        for parameter, value in varied.items():
-            texts[parameter] = first.texts.get(parameter, written[parameter][value])
-            if first.texts.get(parameter) == "auto":
-                texts[parameter] = f"auto ({short(value)})"
-        settings.append(
-            Setting(
-                learner=first.learner,
-                params=first.params,
-                varied=varied,
-                # by permutation, to exclude duplicates
-                finished={(one.seed, one.repeat): one.run for one in group if one.run},
-                metric=metric,
-                name=name or first.learner,
-                edition=first.edition,
-                texts=texts,
-            )
+        setting = Setting(
+            learner=first.learner,
+            params=first.params,
+            varied=varied,
+            # by permutation, to exclude duplicates
+            finished={(one.seed, one.repeat): one.run for one in group if one.run},
+            metric=metric,
+            name=name or first.learner,
+            edition=first.edition,
+            texts=_texts_of(varied, first.texts, written),
         )
+        settings.append(setting)
     # in an order that does not depend on which trial finished first
     return on_common_orders(_in_order(settings))
+
+
+def _texts_of(
+    varied: Params,
+    given: Mapping[str, str],
+    written: Mapping[str, Mapping[ParamValue, str]],
+) -> dict[str, str]:
+    """Texts of the varied parameters: as given in the grid, or else as written by their values."""
+    texts = {}
+    for name, value in varied.items():
+        text = given.get(name)
+        if text is None:
+            texts[name] = written[name][value]
+        elif text == "auto":
+            texts[name] = f"auto ({short(value)})"
+        else:
+            texts[name] = text
+    return texts
 
 
 def _texts(values: Iterable[ParamValue | None]) -> dict[ParamValue, str]:
@@ -604,7 +659,9 @@ def _rank(learner: str) -> tuple[int, str]:
     from ahpatron_cli.core import REGISTRY  # lazy: imports NumPy, too slow for --help
 
     names = list(REGISTRY)
-    place = names.index(learner) if learner in names else len(names)
+    place = len(names)
+    if learner in names:
+        place = names.index(learner)
     return place, learner
 
 
@@ -657,8 +714,17 @@ def best_of(settings: Sequence[Setting]) -> Setting:
 _SUFFIXES = re.compile(r"(?<=[^/])(\.(svm|libsvm|svmlight|txt|dat|csv|tsv|gz|bz2|xz))+$")
 
 
-def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
-    """Long name (file and preparation) and short name (file) of each data set."""
+class DatasetName(NamedTuple):
+    """The two names of a data set in tables."""
+
+    long: str
+    """File and preparation."""
+    short: str
+    """File only, if that is unique."""
+
+
+def _names(files: Sequence[TrialData]) -> list[DatasetName]:
+    """The names of these data sets."""
     paths = [data.path for data in files]
     bases = [PurePath(path).name for path in paths]
     if len(set(bases)) < len(set(paths)):
@@ -670,7 +736,8 @@ def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
     found = []
     for name, stem in zip(names, stems, strict=True):
         is_unique = stems.count(stem) == 1
-        found.append((name, stem if is_unique else name))
+        short_name = stem if is_unique else name
+        found.append(DatasetName(name, short_name))
     return found
 
 
@@ -685,7 +752,8 @@ def _with_options(base: str, data: TrialData) -> str:
 
 def _with_content(name: str, data: TrialData) -> str:
     """Name of a data set with its hash, and whether it was shuffled."""
-    digits = (data.sha256 or "")[:6]
+    sha256 = data.sha256 or ""
+    digits = sha256[:6]
     if data.shuffled:
         return f"{name} ({digits}, shuffled)"
     return f"{name} ({digits})"

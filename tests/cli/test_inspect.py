@@ -115,6 +115,21 @@ def test_every_fault_of_a_table_is_counted(ahpatron: Ahpatron, piped: bool) -> N
     assert "--category a" in " ".join(printed.split())
 
 
+@pytest.mark.parametrize("first", ["1", ""])
+def test_a_piped_column_may_turn_from_numbers_or_gaps_to_text(
+    ahpatron: Ahpatron, first: str
+) -> None:
+    """Its first cells arrive before it is known to have text."""
+    before = f"{'x' * 1000},{first},0\n" * 400  # more bytes than are read at a time
+    after = ",red,1\n" * 500 + ",blue,0\n" * 500
+    text = "padding,a,y\n" + before + after
+    words = ("-", "--label", "y", "--drop", "padding", "--format", "json")
+    done = ahpatron("inspect", *words, stdin=text.encode())
+    found = json.loads(done.out)
+    faults = 400 if first else 0
+    assert (found["rows"], found["faults"]) == (1400 - faults, faults)
+
+
 def test_a_table_is_described_up_to_a_fault_that_ends_it(ahpatron: Ahpatron) -> None:
     rows = "".join(f"{i},{i % 2}\n" for i in range(60_000))
     ahpatron.write("cut.csv", "a,y\n" + rows + 'x,1\n"7,1\n')

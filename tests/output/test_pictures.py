@@ -33,7 +33,7 @@ from ahpatron_cli.sweep.summary import (
     summarise_trials,
 )
 from support import trials
-from support.trials import BUDGETS, FOURTEEN, large_sweep, make_trial
+from support.trials import BUDGETS, FOURTEEN, large_sweep, make_data, make_trial
 
 CSV = """\
 learner,round,mistakes,mistake_rate
@@ -95,6 +95,26 @@ def test_the_axis_is_what_is_asked_for() -> None:
     summary = summarise_trials([make_trial("a", 0.1, params=one) for one in values])
     axes = draw_sweep(summary, "step").axes[0]
     assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "step")
+
+
+def halved(step: float) -> SweepSummary:
+    """A search by halving that ran one value of the step to the end."""
+    first_rounds = make_data(prefix=100)
+    dropped = [
+        make_trial("a", 0.3, params={"step": value}, data=first_rounds) for value in (1.0, 2.0)
+    ]
+    return summarise_trials([make_trial("a", 0.1, params={"step": step}), *dropped])
+
+
+def test_one_value_that_is_left_by_halving_is_a_dot() -> None:
+    axes = draw_sweep(halved(0.5), "step").axes[0]
+    assert axes.get_xlabel() == "step"
+    assert list(axes.lines[0].get_xdata()) == [0.5]
+
+
+def test_a_parameter_of_which_no_finite_value_is_left_is_not_drawn() -> None:
+    (axes,) = draw_sweep(halved(math.inf), "step").axes
+    assert axes.get_xlabel().startswith("learning time")
 
 
 def made(rate: float, seconds: float) -> Setting:

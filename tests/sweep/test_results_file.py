@@ -161,6 +161,13 @@ with ResultsFile(sys.argv[1], {"version": "1"}):
 """
 
 
+def test_nothing_is_waited_for_if_the_file_cannot_be_read() -> None:
+    with pytest.raises(UserError, match="cannot be used") as refusal:
+        ResultsFile("/proc/self/mem", FACTS)  # opens, and refuses to be read
+    assert refusal.value.code == ExitCode.IO_ERROR
+    assert "wait" not in str(refusal.value.hint)
+
+
 def test_one_writer_only(tmp_path: Path) -> None:
     path = str(tmp_path / "r.jsonl")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -169,6 +176,7 @@ def test_one_writer_only(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="another sweep") as refusal:
             ResultsFile(path, FACTS)
         assert refusal.value.code == ExitCode.LOCKED
+        assert "wait" in str(refusal.value.hint)
         assert read_results(path).trials == {}  # looking is allowed
         holder.communicate()
     with ResultsFile(path, FACTS):

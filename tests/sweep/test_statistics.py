@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 from scipy.stats import friedmanchisquare, wilcoxon
 
-from ahpatron_cli.sweep.statistics import Order, common_orders, holm, over_datasets
+from ahpatron_cli.sweep.statistics import Order, common_orders, compare, holm, over_datasets
 
 # Demšar (2006), Statistical comparisons of classifiers over multiple data sets, table 6:
 # areas under the ROC curve of C4.5, with m, with cf, with both tuned, on 14 data sets. He ranks two
@@ -77,6 +77,18 @@ def test_groups_are_the_largest() -> None:
 )
 def test_holm_worked_out_by_hand(p_values: list[float], corrected: list[float]) -> None:
     assert holm(p_values) == pytest.approx(corrected)
+
+
+@pytest.mark.parametrize(("shift", "p_value"), [(1, 0.0), (0, 1.0)])
+def test_gaps_that_differ_by_less_than_floats_can_tell_are_equal(
+    shift: int, p_value: float
+) -> None:
+    best = {(0, repeat): Fraction(0) for repeat in range(3)}
+    tiny = Fraction(1, 10**400)
+    values = {(0, repeat): shift + repeat * tiny for repeat in range(3)}
+    difference = compare(values, best)
+    assert difference is not None
+    assert (difference.mean, difference.se, difference.p_value) == (shift, 0.0, p_value)
 
 
 def test_gaps_that_are_equal_as_fractions_tie() -> None:

@@ -35,8 +35,10 @@ from ahpatron_cli.errors import ExitCode, UserError
 def table(text: str | bytes, schema: Schema | None = None, **options: Any) -> Table:
     """A table that cannot be read twice, and whose warm-up is all of it."""
     data = text.encode() if isinstance(text, str) else text
-    source, rows = Source(BytesIO(data), "d.csv", closes=True), options.pop("warm_up", 10**9)
-    return Table(source, TableOptions(**{"label": "y", **options}), schema, None, True, rows)
+    source = Source(BytesIO(data), "d.csv", closes=True)
+    warm_up = options.pop("warm_up", 10**9)
+    chosen = TableOptions(**{"label": "y", **options})
+    return Table(source, chosen, schema, None, True, warm_up)
 
 
 class Table(TableReader):
@@ -80,23 +82,41 @@ def refusal(work: Callable[[], object]) -> tuple[int | None, str]:
 # Cells --------------------------------------------------------------------------------------------
 
 
-def test_each_kind_of_column() -> None:
-    text = (
-        "n,when,clock,job,flag,y\n"
-        "1.5,1970-01-02,12:00,boss,true,0\n"
-        "-2,1970-01-03T06:00:00Z,06:00:00,clerk,false,1\n"
-        ".5,1970-01-01 00:00:00+01:00,00:00,boss,true,1\n"
-    )
-    found = table(text)
-    assert found.made.features == [
-        *("n", "when", "clock", "job=boss", "job=clerk", "flag=False", "flag=True")
-    ]
-    assert found.rows == [
-        [1.5, 1, 0.5, 1, 0, 0, 1],
-        [-2, 2.25, 0.25, 0, 1, 1, 0],
-        [0.5, -1 / 24, 0, 1, 0, 0, 1],
-    ]
-    assert table(text).labels == [0, 1, 1]
+COLUMNS = {
+    "numbers": (["1.5", "-2", ".5"], ["c"], [[1.5], [-2], [0.5]]),
+    "dates: days since 1970": (
+        ["1970-01-02", "1970-01-03T06:00:00Z", "1970-01-01 00:00:00+01:00"],
+        ["c"],
+        [[1], [2.25], [-1 / 24]],
+    ),
+    "times of day: fractions": (["12:00", "06:00:00", "00:00"], ["c"], [[0.5], [0.25], [0]]),
+    "text: a feature per category": (
+        ["boss", "clerk", "boss"],
+        ["c=boss", "c=clerk"],
+        [[1, 0], [0, 1], [1, 0]],
+    ),
+    "truth values: categories": (
+        ["true", "false", "true"],
+        ["c=False", "c=True"],
+        [[0, 1], [1, 0], [0, 1]],
+    ),
+}
+"""For each kind of column: its cells, the names of its features, and their values."""
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_each_kind_of_column_has_its_features(kind: str) -> None:
+    cells, names, values = COLUMNS[kind]
+    lines = [f"{cell},{label}" for cell, label in zip(cells, ("0", "1", "1"), strict=True)]
+    found = table("\n".join(["c,y", *lines, ""]))
+    assert found.made.features == names
+    assert found.rows == values
+
+
+def test_features_are_in_the_order_of_the_columns() -> None:
+    found = table("job,n,flag,y\nboss,1,true,0\nclerk,2,false,1\n")
+    assert found.made.features == ["job=boss", "job=clerk", "n", "flag=False", "flag=True"]
+    assert found.rows == [[1, 0, 1, 0, 1], [0, 1, 2, 1, 0]]
 
 
 def test_named_columns_are_dropped_categories_or_ids() -> None:
@@ -108,7 +128,18 @@ def test_named_columns_are_dropped_categories_or_ids() -> None:
     assert found.ids == ["k1", "k2", "k3"]
 
 
-@pytest.mark.parametrize("cell", ["", "NA", "N/A", "n/a", "null", "?", " "])
+MISSING = pytest.mark.parametrize(
+    "cell", ["", "NA", "N/A", "n/a", "null", "?", " "], ids=lambda cell: repr(cell)
+)
+"""How tables spell a missing cell."""
+
+
+def with_gaps(cell: str) -> str:
+    """A table whose second row has this cell in both columns."""
+    return f"a,b,y\n2,x,0\n{cell},{cell},1\n4,x,1\n"
+
+
+@MISSING
 @pytest.mark.parametrize(
     ("missing", "names", "row"),
     [
@@ -116,41 +147,62 @@ def test_named_columns_are_dropped_categories_or_ids() -> None:
         ("zero", ["a", "b=x"], [0, 0]),
         ("mean", ["a", "b=x"], [3, 0]),
     ],
+    ids=["indicator", "zero", "mean"],
 )
-def test_missing_cells(cell: str, missing: str, names: list[str], row: list[float]) -> None:
-    text = f"a,b,y\n2,x,0\n{cell},{cell},1\n4,x,1\n"
-    found = table(text, missing=missing)
+def test_a_missing_cell_becomes_what_was_asked_for(
+    cell: str, missing: str, names: list[str], row: list[float]
+) -> None:
+    found = table(with_gaps(cell), missing=missing)
     assert found.made.features == names
     assert found.rows[1] == row
-    assert any("missing" in note and "a (1), b (1)" in note for note in found.notes)
-    line, error = refusal(lambda: table(text, missing="refuse"))
+
+
+@MISSING
+@pytest.mark.parametrize("missing", ["indicator", "zero", "mean"])
+def test_missing_cells_are_counted_by_column(cell: str, missing: str) -> None:
+    notes = table(with_gaps(cell), missing=missing).notes
+    assert any("missing" in note and "a (1), b (1)" in note for note in notes)
+
+
+@MISSING
+def test_the_first_missing_cell_is_refused_if_asked(cell: str) -> None:
+    line, error = refusal(lambda: table(with_gaps(cell), missing="refuse"))
     assert line == 3
     assert "'a'" in error
     assert "--missing" in error
 
 
-@pytest.mark.parametrize(
-    ("labels", "numbers"),
-    [
-        (["no", "no", "yes"], [-1, -1, 1]),
-        (["yes", "yes", "no"], [-1, -1, 1]),  # the rarer is positive
-        (["b", "a"], [1, -1]),  # equal: the later in the alphabet
-        (["0", "1"], [0, 1]),
-        (["1.0", "-1"], [1, -1]),
-        (["2", "1", "2.0"], [1, -1, 1]),
-        (["-1", "+1"], [-1, 1]),
-        (["007", "012", "007"], [-1, 1, -1]),
-        (["1E2", "100", "5"], [1, 0, 2]),
-        (["9007199254740993", "9007199254740992"], [1, -1]),
-        (["TRUE", "False", "true", "False", "False"], [1, -1, 1, -1, -1]),
-        (["c", "a", "b"], [2, 0, 1]),
-        (["30", "10", "20"], [30, 10, 20]),
-        (["no", "?", "yes", ""], [-1, np.nan, 1, np.nan]),
-    ],
-)
-def test_labels(labels: list[str], numbers: list[float]) -> None:
-    found = table("a,y\n" + "".join(f"1,{label}\n" for label in labels)).labels
-    np.testing.assert_array_equal(found, numbers)
+LABELS: dict[str, tuple[list[str], list[float]]] = {
+    "two texts": (["no", "no", "yes"], [-1, -1, 1]),
+    "two texts: the rarer is positive": (["yes", "yes", "no"], [-1, -1, 1]),
+    "two texts, equally frequent: the later in the alphabet": (["b", "a"], [1, -1]),
+    "0 and 1": (["0", "1"], [0, 1]),
+    "-1 and 1.0": (["1.0", "-1"], [1, -1]),
+    "-1 and +1": (["-1", "+1"], [-1, 1]),
+    "1 and 2, spelled in two ways": (["2", "1", "2.0"], [1, -1, 1]),
+    "leading zeros are text": (["007", "012", "007"], [-1, 1, -1]),
+    "two spellings of 100 are text": (["1E2", "100", "5"], [1, 0, 2]),
+    "integers that no double tells apart are text": (
+        ["9007199254740993", "9007199254740992"],
+        [1, -1],
+    ),
+    "truth values in any case": (["TRUE", "False", "true", "False", "False"], [1, -1, 1, -1, -1]),
+    "three texts": (["c", "a", "b"], [2, 0, 1]),
+    "three numbers": (["30", "10", "20"], [30, 10, 20]),
+    "missing labels": (["no", "?", "yes", ""], [-1, np.nan, 1, np.nan]),
+}
+"""Labels as they are written, and the numbers that they become."""
+
+
+def labelled(labels: list[str]) -> Table:
+    """A table with these labels."""
+    return table("a,y\n" + "".join(f"1,{label}\n" for label in labels))
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_become_numbers(kind: str) -> None:
+    written, numbers = LABELS[kind]
+    np.testing.assert_array_equal(labelled(written).labels, numbers)
 
 
 @pytest.mark.parametrize(
@@ -160,22 +212,36 @@ def test_labels(labels: list[str], numbers: list[float]) -> None:
         (["1E2", "100", "5"], ["100", "1E2", "5"]),
         (["-1", "+1"], ["-1", "+1"]),
         (["1.0", "2.0"], ["1.0", "2.0"]),
-        (["1", "1.0", "2"], ["1", "2"]),  # two spellings
+        (["1", "1.0", "2"], ["1", "2"]),
         (["true", "FALSE"], ["False", "True"]),
+    ],
+    ids=[
+        "leading zeros",
+        "two spellings of 100",
+        "a plus",
+        "a point",
+        "two spellings of 1: the first",
+        "truth values",
     ],
 )
 def test_labels_are_shown_as_they_are_written(labels: list[str], names: list[str]) -> None:
-    found = table("a,y\n" + "".join(f"1,{label}\n" for label in labels)).made
+    found = labelled(labels).made
     assert sorted(found.labels, key=found.labels.__getitem__) == names
 
 
-def test_a_label_in_another_spelling_is_known_only_if_labels_are_no_text() -> None:
+def test_a_label_that_is_a_number_is_known_in_another_spelling() -> None:
     schema = table("a,y\n1,-1\n2,1\n").made
     assert table("a,y\n1,+1\n1,-1.0\n", schema).labels == [1, -1]
     assert schema.label_named("+1") == "1"
+
+
+def test_a_label_that_is_text_is_unknown_in_another_spelling() -> None:
     schema = table("a,y\n1,007\n2,008\n").made
     assert refusal(lambda: table("a,y\n1,7\n", schema))[0] == 2
     assert schema.label_named("7") is None
+
+
+def test_a_class_that_is_a_number_is_unknown_in_scientific_notation() -> None:
     schema = table("a,y\n1,5\n2,100\n3,7\n").made
     assert "1E2" in refusal(lambda: table("a,y\n1,1E2\n", schema))[1]
 
@@ -204,13 +270,12 @@ def test_wide_tables_are_sparse() -> None:
     assert np.sum(found.rows) == 450
 
 
-def test_the_index_of_pandas_is_left_out() -> None:
-    frame = pd.DataFrame({"a": [1.5, 2.5], "y": ["u", "v"]})
-    for text in (frame.to_csv(), "Unnamed: 0,a,y\n0,1.5,u\n1,2.5,v\n"):
-        found = table(text)
-        assert found.made.features == ["a"]
-        assert len(found.made.dropped) == 1
-        assert any("index" in note for note in found.notes)
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"], ids=["without a name", "as read again"])
+def test_the_index_of_pandas_is_left_out(name: str) -> None:
+    found = table(f"{name},a,y\n0,1.5,u\n1,2.5,v\n")
+    assert found.made.features == ["a"]
+    assert len(found.made.dropped) == 1
+    assert any("index" in note for note in found.notes)
 
 
 # New data -----------------------------------------------------------------------------------------
@@ -221,26 +286,42 @@ def trained() -> Schema:
     return table(text, id="id", missing="mean").made
 
 
-def test_a_schema_survives_json_and_reads_new_data() -> None:
-    schema = msgspec.json.decode(msgspec.json.encode(trained()), type=Schema)
-    assert schema == trained()
-    found = table("extra,d,job,id,a\n9,2020-01-02,pilot,k9,?\n", schema)
+def test_a_schema_survives_json() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(trained()), type=Schema) == trained()
+
+
+NEW = "extra,d,job,id,a\n9,2020-01-02,pilot,k9,?\n"
+"""One row: other columns in another order, an unknown job, a missing number, no label."""
+
+
+def test_columns_of_new_data_are_found_by_name() -> None:
+    found = table(NEW, trained())
     day = (date(2020, 1, 2) - date(1970, 1, 1)).days
     assert found.rows == [[2, 0, 0, day]]
-    assert (found.ids, found.chunk.lines.tolist(), np.isnan(found.labels).all()) == (
-        ["k9"],
-        [2],
-        True,
-    )
-    assert any("job (1)" in note for note in found.notes)
+    assert found.ids == ["k9"]
+    assert found.chunk.lines.tolist() == [2]
 
 
-def test_new_data_must_have_the_columns_and_their_kinds() -> None:
-    line, error = refusal(lambda: table("id,a\nk,1\n", trained()))
+def test_new_data_may_lack_labels() -> None:
+    assert np.isnan(table(NEW, trained()).labels).all()
+
+
+def test_an_unknown_category_is_counted() -> None:
+    assert any("job (1)" in note for note in table(NEW, trained()).notes)
+
+
+def test_new_data_must_have_all_columns() -> None:
+    _, error = refusal(lambda: table("id,a\nk,1\n", trained()))
     assert "job, d" in error
+
+
+def test_a_cell_of_new_data_must_be_of_the_kind_of_its_column() -> None:
     line, error = refusal(lambda: table("id,a,job,d\nk,1,boss,\nk,x,boss,\n", trained()))
     assert line == 3
     assert "'a'" in error
+
+
+def test_a_label_of_new_data_must_be_known() -> None:
     line, error = refusal(lambda: table("id,a,job,d,y\nk,1,boss,,maybe\n", trained()))
     assert line == 2
     assert "no, yes" in error
@@ -252,6 +333,9 @@ def test_categories_that_are_numbers_are_compared_by_value() -> None:
     found = table("code\n0.0\n1.0\n02\n3\n", schema)
     assert found.rows == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
     assert any("code (1)" in note for note in found.notes)
+
+
+def test_categories_with_leading_zeros_are_compared_as_text() -> None:
     schema = table("code,y\n01,0\n1,1\n", category=("code",)).made
     assert schema.features == ["code=01", "code=1"]
     assert table("code\n01\n1\n001\n", schema).rows == [[1, 0], [0, 1], [0, 0]]
@@ -270,27 +354,39 @@ def test_cells_missing_only_in_new_data_are_the_mean_or_the_shares(missing: str)
     assert said == (missing == "indicator")  # with mean it was asked for
 
 
-def test_cells_missing_only_in_new_data_are_0_or_refused_if_asked() -> None:
+def test_cells_missing_only_in_new_data_are_0_if_asked() -> None:
     schema = table(NEW_GAPS, missing="zero").made
     assert table("a,d,c\n,,\n", schema).rows == [[0, 0, 0, 0]]
+
+
+def test_cells_missing_only_in_new_data_are_refused_if_asked() -> None:
     schema = table(NEW_GAPS, missing="refuse").made
     assert refusal(lambda: table("a,d,c\n,,\n", schema))[0] == 2
 
 
-def test_notes_say_what_missing_cells_become() -> None:
-    text = "a,empty,d,c,y\n1,,2020-01-01,u,0\n,,,,1\n3,,2020-01-03,v,0\n"
-    left_out = "columns without values are left out: empty"
-    indicator, mean, zero = (
-        [note for note in table(text, missing=missing).notes if "per category" not in note]
-        for missing in ("indicator", "mean", "zero")
-    )
-    assert indicator == [
-        left_out,
-        "missing values become 0, with an indicator feature: a (1), c (1)",
-        "missing values become the mean date, with an indicator feature: d (1)",
-    ]
-    assert mean == [left_out, "missing values become the mean, or no category: a (1), d (1), c (1)"]
-    assert zero == [left_out, "missing values become 0: a (1), d (1), c (1)"]
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        (
+            "indicator",
+            [
+                "missing values become 0, with an indicator feature: a (1), c (1)",
+                "missing values become the mean date, with an indicator feature: d (1)",
+            ],
+        ),
+        ("mean", ["missing values become the mean, or no category: a (1), d (1), c (1)"]),
+        ("zero", ["missing values become 0: a (1), d (1), c (1)"]),
+    ],
+    ids=["indicator", "mean", "zero"],
+)
+def test_notes_say_what_missing_cells_become(missing: str, said: list[str]) -> None:
+    found = table("a,d,c,y\n1,2020-01-01,u,0\n,,,1\n3,2020-01-03,v,0\n", missing=missing)
+    assert [note for note in found.notes if "missing values" in note] == said
+
+
+def test_notes_name_columns_without_values() -> None:
+    found = table("a,empty,y\n1,,0\n2,,1\n")
+    assert "columns without values are left out: empty" in found.notes
 
 
 def test_cells_missing_in_training_too_have_their_indicator_only() -> None:

@@ -264,6 +264,7 @@ def test_a_checkpoint_beside_predictions(ahpatron: Ahpatron, rings: Path, where:
     with live(ahpatron, *command) as run:
         written = run.ask("".join(lines[:200]), 201 if where == "-" else 0)
         while not (ahpatron.folder / "c.npz").exists():
+            assert run.process.poll() is None
             time.sleep(0.01)
         written += run.ask("".join(lines[200:300]), 100 if where == "-" else 0)
     done = ahpatron.succeed(*command, stdin="".join(lines).encode())

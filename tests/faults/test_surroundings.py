@@ -143,12 +143,15 @@ def test_nothing_is_left_when_the_parent_dies(ahpatron: Ahpatron, rings: Path) -
     results = ahpatron.folder / "r.jsonl"
     with ahpatron.start(*words, **QUIET) as process:
         while not results.exists() or results.read_bytes().count(b"\n") < 4:
+            assert process.poll() is None
             time.sleep(0.02)
         children = workers(process.pid)
         process.kill()
     assert children
+    deadline = time.monotonic() + 120  # a busy machine is no fault
     while any(Path(f"/proc/{child}/fd/0").exists() for child in children):
-        time.sleep(0.05)  # for ever, if a worker outlives its parent
+        assert time.monotonic() < deadline, "a worker outlives its parent"
+        time.sleep(0.05)
 
 
 def test_a_model_is_the_old_or_the_new_one_whatever_call_fails(

@@ -5,6 +5,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -188,11 +189,21 @@ def answers(pid: int | str, number: signal.Signals = signal.SIGTERM) -> bool:
 
 
 def wait_until_read(process: Any) -> None:
-    """Wait until the process has read all of its pipe, and waits for more."""
-    while struct.unpack("i", fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)))[0]:
+    """Wait until the process, a `run`, has read all of its pipe, and waits for more."""
+    while _bytes_in(process.stdin):
+        assert process.poll() is None, process.communicate()
         time.sleep(0.001)
-    process.send_signal(signal.SIGUSR1)  # answered while it waits
-    assert process.stderr.readline()
+    process.send_signal(signal.SIGUSR1)  # answered while it waits; notes may come before
+    line = process.stderr.readline()
+    while not re.search("rounds, |no rows so far", line):
+        assert line, "the process has ended"
+        line = process.stderr.readline()
+
+
+def _bytes_in(pipe: Any) -> int:
+    """The number of bytes in a pipe that were not read yet."""
+    answer = fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))
+    return int(struct.unpack("i", answer)[0])
 
 
 def workers(parent: int) -> set[str]:

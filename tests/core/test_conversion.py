@@ -1,4 +1,4 @@
-"""Conversion of rows: what the first rows of a stream decide, and what becomes of later ones."""
+"""Conversion of rows to points: what the first rows decide, and what becomes of later ones."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ahpatron_cli.core import (
     Perceptron,
     Player,
 )
+from ahpatron_cli.core.conversion import Conversion
 from ahpatron_cli.core.points import NARROW, DensePoints, SparsePoints
 from support.streams import compress, make_stream
 
@@ -49,19 +50,79 @@ def wide_row(column: int) -> CsrRows:
     )
 
 
-# Dense or sparse ----------------------------------------------------------------------------------
+# A conversion -------------------------------------------------------------------------------------
+
+ROWS = np.array([[3.0, 0.0], [0.0, 4.0]])
 
 
-def test_a_stream_is_dense_if_its_first_rows_are() -> None:
-    one = player()
-    one.feed(X[:1], y[:1])
-    assert isinstance(one.f.points, DensePoints)
+def test_the_first_piece_decides_that_points_are_sparse() -> None:
+    conversion = Conversion(Gaussian())
+    conversion.convert(compress(ROWS))
+    assert isinstance(conversion.convert(ROWS), SparsePoints)
 
 
-def test_a_stream_is_sparse_if_its_first_rows_are() -> None:
-    one = player()
-    one.feed(compress(X[:1]), y[:1])
-    assert isinstance(one.f.points, SparsePoints)
+def test_the_first_piece_decides_that_points_are_dense() -> None:
+    conversion = Conversion(Gaussian())
+    conversion.convert(ROWS)
+    assert isinstance(conversion.convert(compress(ROWS)), DensePoints)
+
+
+def test_dense_points_are_made_of_sparse_rows_if_asked_for() -> None:
+    assert isinstance(Conversion(Gaussian(), dense=True).convert(compress(ROWS)), DensePoints)
+
+
+def test_the_first_row_is_the_centre_of_all_pieces() -> None:
+    conversion = Conversion(Gaussian())
+    conversion.convert(ROWS[:1])
+    points = conversion.convert(ROWS[1:])
+    assert isinstance(points, DensePoints)
+    assert points.coordinates.tolist() == [[-3.0, 4.0]]
+
+
+def test_kernels_that_depend_on_the_origin_are_not_centred() -> None:
+    points = Conversion(Linear()).convert(ROWS)
+    assert isinstance(points, DensePoints)
+    assert points.coordinates.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_columns_that_turn_up_later_widen_the_centre_by_zeros() -> None:
+    conversion = Conversion(Gaussian())
+    conversion.convert(ROWS[:, :1])
+    points = conversion.convert(ROWS)
+    assert isinstance(points, DensePoints)
+    assert points.coordinates.tolist() == [[0.0, 0.0], [-3.0, 4.0]]
+
+
+def test_columns_that_are_missing_later_are_zero() -> None:
+    conversion = Conversion(Gaussian())
+    conversion.convert(ROWS)
+    points = conversion.convert(ROWS[:, :1])
+    assert isinstance(points, DensePoints)
+    assert points.coordinates.tolist() == [[0.0, 0.0], [-3.0, 0.0]]
+
+
+def test_rows_of_a_copy_decide_nothing() -> None:
+    conversion = Conversion(Gaussian())
+    conversion.copy().convert(ROWS)
+    assert conversion.sparse is None
+    assert conversion.centre is None
+
+
+def test_a_dense_stream_refuses_sparse_rows_that_are_too_wide() -> None:
+    wide = CsrRows(
+        indptr=np.array([0, 1, 2]),
+        columns=np.array([0, 4096], dtype=np.int32),
+        values=np.array([1.0, 1.0]),
+        width=4097,
+    )
+    conversion = Conversion(Gaussian())
+    conversion.convert(ROWS)
+    with pytest.raises(NumericalError, match="at most 4,096 features") as error:
+        conversion.convert(wide)
+    assert error.value.row == 1
+
+
+# Streams of a player ------------------------------------------------------------------------------
 
 
 def test_sparse_rows_of_a_dense_stream_are_made_dense() -> None:
@@ -86,16 +147,6 @@ def test_a_learner_that_needs_dense_points_has_them_from_sparse_rows_too() -> No
     one = Player(merging, ANY)
     one.feed(compress(X), y)
     assert isinstance(one.f.points, DensePoints)
-
-
-@pytest.mark.parametrize("column", [NARROW, 10**6], ids=["just too wide", "far too wide"])
-def test_a_sparse_row_that_is_too_wide_for_a_dense_stream_is_named(column: int) -> None:
-    one = player()
-    one.feed(X, y)
-    rows = CsrRows.concatenate([compress(X[:2]), wide_row(column)])
-    with pytest.raises(NumericalError, match="at most 4,096 features") as refusal:
-        one.feed(rows, y[:3])
-    assert refusal.value.row == 2
 
 
 def test_a_sparse_row_of_the_largest_width_is_converted() -> None:

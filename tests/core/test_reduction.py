@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import budget as reduction
+from ahpatron_cli.core import reduction
 
 RIDGE = 0.1
 

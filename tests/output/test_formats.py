@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ahpatron_cli import __version__
-from ahpatron_cli.output.formats import findings_to_text, to_text
+from ahpatron_cli.output.formats import summary_to_text, to_text
 from ahpatron_cli.records import RunRecord
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.command import rows_of
@@ -103,7 +103,7 @@ FAILED = make_trial("avp", None, params=INFINITE, error="no memory")
 
 
 @pytest.fixture
-def findings() -> SweepSummary:
+def summary() -> SweepSummary:
     """Two learners with one setting each, and a trial that failed."""
     first = make_trials("ahpatron", [0.1, 0.1 + 0.2], **INFINITE)
     second = make_trials("avp", [0.5, 0.7])
@@ -111,8 +111,8 @@ def findings() -> SweepSummary:
 
 
 @pytest.fixture
-def document(findings: SweepSummary) -> dict[str, Any]:
-    return dict(json.loads(findings_to_text(findings, "json")))
+def document(summary: SweepSummary) -> dict[str, Any]:
+    return dict(json.loads(summary_to_text(summary, "json")))
 
 
 def test_the_document_of_a_sweep_has_these_fields(document: dict[str, Any]) -> None:
@@ -156,10 +156,10 @@ def test_each_setting_of_the_document_has_these_fields(document: dict[str, Any])
 
 
 def test_means_in_the_document_have_all_digits(
-    findings: SweepSummary, document: dict[str, Any]
+    summary: SweepSummary, document: dict[str, Any]
 ) -> None:
     first, _ = document["datasets"][0]["settings"]
-    assert first["metric_mean"] == findings.datasets[0].settings[0].mean
+    assert first["metric_mean"] == summary.datasets[0].settings[0].mean
 
 
 def test_the_best_setting_has_no_difference_to_the_best(document: dict[str, Any]) -> None:
@@ -180,14 +180,14 @@ def test_best_settings_are_those_of_the_list_with_a_verdict(document: dict[str, 
 
 
 def test_json_lines_of_a_sweep_are_its_settings() -> None:
-    findings = summarise_trials(small_sweep())
-    lines = [json.loads(line) for line in findings_to_text(findings, "jsonl").splitlines()]
-    (data,) = json.loads(findings_to_text(findings, "json"))["datasets"]
+    summary = summarise_trials(small_sweep())
+    lines = [json.loads(line) for line in summary_to_text(summary, "jsonl").splitlines()]
+    (data,) = json.loads(summary_to_text(summary, "json"))["datasets"]
     assert [{name: line[name] for name in SETTING} for line in lines] == data["settings"]
 
 
 def test_csv_of_a_sweep_has_a_column_per_field_and_parameter() -> None:
-    rows = rows_of(findings_to_text(summarise_trials(small_sweep()), "csv"))
+    rows = rows_of(summary_to_text(summarise_trials(small_sweep()), "csv"))
     flat = SETTING - {"params", "varied", "difference"}
     parameters = {"param_budget", "param_epsilon"}
     differences = {f"difference_{name}" for name in DIFFERENCE}
@@ -195,14 +195,14 @@ def test_csv_of_a_sweep_has_a_column_per_field_and_parameter() -> None:
 
 
 def test_csv_of_a_sweep_leaves_parameters_empty_that_a_learner_lacks() -> None:
-    rows = rows_of(findings_to_text(summarise_trials(small_sweep()), "csv"))
+    rows = rows_of(summary_to_text(summarise_trials(small_sweep()), "csv"))
     assert [row["param_budget"] for row in rows] == ["400", "400", "", ""]
 
 
 def test_csv_of_a_sweep_has_all_digits() -> None:
-    findings = summarise_trials(small_sweep())
-    lines = [json.loads(line) for line in findings_to_text(findings, "jsonl").splitlines()]
-    rows = rows_of(findings_to_text(findings, "csv"))
+    summary = summarise_trials(small_sweep())
+    lines = [json.loads(line) for line in summary_to_text(summary, "jsonl").splitlines()]
+    rows = rows_of(summary_to_text(summary, "csv"))
     assert [float(row["metric_mean"]) for row in rows] == [line["metric_mean"] for line in lines]
 
 
@@ -211,7 +211,7 @@ def test_csv_of_a_sweep_has_all_digits() -> None:
 
 def test_the_matrix_in_json_has_means_verdicts_and_ranks() -> None:
     """The third learner was not run on the second data set, and so has no rank."""
-    found = json.loads(findings_to_text(matrix(), "json"))["matrix"]
+    found = json.loads(summary_to_text(matrix(), "json"))["matrix"]
     assert found["learners"] == ["ahpatron", "avp", "perceptron"]
     assert found["mean"][2] == [pytest.approx(0.14), None, pytest.approx(0.14)]
     assert found["verdict"][1:] == [["worse", "best", "worse"], ["worse", None, "worse"]]
@@ -219,7 +219,7 @@ def test_the_matrix_in_json_has_means_verdicts_and_ranks() -> None:
 
 
 def test_the_matrix_in_csv_has_a_row_per_learner_and_empty_cells() -> None:
-    rows = rows_of(findings_to_text(matrix(), "csv", only_matrix=True))
+    rows = rows_of(summary_to_text(matrix(), "csv", only_matrix=True))
     assert [row["learner"] for row in rows] == ["ahpatron", "avp", "perceptron"]
     assert rows[2]["a"] == "0.14"
     assert rows[2]["b"] == ""
@@ -227,6 +227,6 @@ def test_the_matrix_in_csv_has_a_row_per_learner_and_empty_cells() -> None:
 
 
 def test_the_matrix_in_json_lines_has_the_means_of_the_document() -> None:
-    found = json.loads(findings_to_text(matrix(), "json"))["matrix"]
-    lines = findings_to_text(matrix(), "jsonl", only_matrix=True).splitlines()
+    found = json.loads(summary_to_text(matrix(), "json"))["matrix"]
+    lines = summary_to_text(matrix(), "jsonl", only_matrix=True).splitlines()
     assert [json.loads(line)["a"] for line in lines] == [row[0] for row in found["mean"]]

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from ahpatron_cli.output.formats import FORMATS, findings_to_text, to_text
+from ahpatron_cli.output.formats import FORMATS, summary_to_text, to_text
 from ahpatron_cli.output.render import Html, Terminal, print_to
 from ahpatron_cli.output.run_table import run_page
-from ahpatron_cli.output.sweep_table import findings_page
+from ahpatron_cli.output.sweep_table import summary_page
 from ahpatron_cli.output.table import BEST, Cell, Page, Table
-from ahpatron_cli.sweep.summary import Outcome, SweepSummary, summarise_trials
+from ahpatron_cli.records import Outcome
+from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.golden import FOLDER, matrix, run_report, swept, texts
 from support.terminal import without_style
 from support.trials import (
@@ -47,7 +48,7 @@ def headings(text: str, first: str = "Learner") -> list[list[str]]:
     return [re.split(r" {2,}", line) for line in lines]
 
 
-PAGES = {"run": run_page([run_report()]), "matrix": findings_page(matrix())}
+PAGES = {"run": run_page([run_report()]), "matrix": summary_page(matrix())}
 MAIN = {"Learner", "AMR %", "Made", "Bound", "Setting", "Rank"}
 """Headings that are shown in any width."""
 
@@ -150,7 +151,7 @@ def test_no_run_is_best_without_a_rival(format: str) -> None:
 
 @pytest.mark.parametrize("format", PAPER)
 def test_no_setting_is_best_without_a_rival(format: str) -> None:
-    text = findings_to_text(summarise_trials(small_sweep()[:3]), format)
+    text = summary_to_text(summarise_trials(small_sweep()[:3]), format)
     assert "best" not in text.replace("vs best", "").lower()
 
 
@@ -161,7 +162,7 @@ def test_runs_with_equal_totals_are_all_best() -> None:
 
 def test_settings_with_equal_totals_are_all_best() -> None:
     tied = [*make_trials("avp", [0.1, 0.3]), *make_trials("ahpatron", [0.2, 0.2])]
-    assert findings_to_text(summarise_trials(tied), "latex").count(r"\textbf{20.00}") == 2
+    assert summary_to_text(summarise_trials(tied), "latex").count(r"\textbf{20.00}") == 2
 
 
 # What sweeps do not claim -------------------------------------------------------------------------
@@ -179,15 +180,15 @@ def ranked(gap: float) -> SweepSummary:
 
 
 def test_a_significant_friedman_test_is_followed_by_differences_of_ranks() -> None:
-    different = findings_to_text(ranked(0.01), "table", only_matrix=True)
+    different = summary_to_text(ranked(0.01), "table", only_matrix=True)
     assert "(Nemenyi, 5 %)" in different
 
 
 def test_without_a_significant_friedman_test_no_difference_of_ranks_is_called_so() -> None:
-    alike = findings_to_text(ranked(0.0), "table", only_matrix=True)
+    alike = summary_to_text(ranked(0.0), "table", only_matrix=True)
     assert "Nemenyi" not in alike
     assert "no significant difference between the learners" in alike
-    assert '"groups": []' in findings_to_text(ranked(0.0), "json", only_matrix=True)
+    assert '"groups": []' in summary_to_text(ranked(0.0), "json", only_matrix=True)
 
 
 @pytest.mark.parametrize(
@@ -196,20 +197,20 @@ def test_without_a_significant_friedman_test_no_difference_of_ranks_is_called_so
     ids=["one permutation", "the order of the file"],
 )
 def test_one_order_of_the_rows_allows_no_verdict(trials: list[Outcome]) -> None:
-    text = findings_to_text(summarise_trials(trials), "table")
+    text = summary_to_text(summarise_trials(trials), "table")
     assert "no verdict" in text
     assert not re.search(r"  (n\.s\.|worse)  ", text)
 
 
 def test_a_shard_recommends_nothing() -> None:
-    part = findings_page(replace(swept(), part="part 3 of 3")).commands
+    part = summary_page(replace(swept(), part="part 3 of 3")).commands
     assert [command for _, command in part] == [""]
     assert "part 3 of 3" in part[0][0]
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_nothing_found_is_reported_where_people_read(format: str) -> None:
-    assert ("no trials" in findings_to_text(summarise_trials([]), format)) == (format in PAPER)
+    assert ("no trials" in summary_to_text(summarise_trials([]), format)) == (format in PAPER)
 
 
 # Names from outside -------------------------------------------------------------------------------
@@ -233,8 +234,8 @@ def hostile_texts(hostile: SweepSummary, format: str) -> list[str]:
     """All texts in this format that show hostile names."""
     report = make_report(make_run(HOSTILE), make_run("x"), path=HOSTILE)
     return [
-        findings_to_text(hostile, format),
-        findings_to_text(hostile, format, only_matrix=True),
+        summary_to_text(hostile, format),
+        summary_to_text(hostile, format, only_matrix=True),
         to_text([report], format),
     ]
 
@@ -269,7 +270,7 @@ def test_hostile_names_are_no_commands_of_latex(hostile: SweepSummary) -> None:
 
 def test_hostile_names_add_no_elements_to_html(hostile: SweepSummary) -> None:
     ours = "div|table|caption|span|thead|tr|th|td|tbody|strong|p|sub"
-    assert not re.search(f"<(?!/?({ours})[ >])", Html().page(findings_page(hostile)))
+    assert not re.search(f"<(?!/?({ours})[ >])", Html().page(summary_page(hostile)))
 
 
 @pytest.mark.parametrize("special", list(r"|*_`<>[]\&~$#!{}"))
@@ -300,23 +301,23 @@ def marked_best(table: Table) -> list[bool]:
 
 
 def test_learners_with_equal_totals_are_all_the_best_of_the_matrix(tied: SweepSummary) -> None:
-    (table,) = findings_page(tied, only_matrix=True).tables
+    (table,) = summary_page(tied, only_matrix=True).tables
     assert marked_best(table) == [True, True, False]
 
 
 def test_learners_with_equal_totals_are_all_the_best_of_their_data(tied: SweepSummary) -> None:
-    _, *tables = findings_page(tied).tables
+    _, *tables = summary_page(tied).tables
     assert [marked_best(table) for table in tables] == [[True, True, False]] * 2
 
 
 def test_learners_with_equal_totals_are_all_best_of_data_in_json_lines(tied: SweepSummary) -> None:
-    lines = findings_to_text(tied, "jsonl").splitlines()
+    lines = summary_to_text(tied, "jsonl").splitlines()
     best = [json.loads(line)["best_of_data"] for line in lines]
     assert best == [True, True, False] * 2
 
 
 def test_learners_with_equal_totals_all_have_the_verdict_best_in_json(tied: SweepSummary) -> None:
-    document = json.loads(findings_to_text(tied, "json", only_matrix=True))
+    document = json.loads(summary_to_text(tied, "json", only_matrix=True))
     assert document["matrix"]["verdict"] == [["best"] * 2, ["best"] * 2, ["n.s."] * 2]
 
 
@@ -328,9 +329,9 @@ def test_learners_with_equal_totals_all_have_the_verdict_best_in_json(tied: Swee
 def test_learners_with_equal_totals_are_all_marked(
     tied: SweepSummary, format: str, sign: str
 ) -> None:
-    assert findings_to_text(tied, format, only_matrix=True).count(sign) == 4
+    assert summary_to_text(tied, format, only_matrix=True).count(sign) == 4
 
 
 def test_learners_with_equal_totals_are_all_strong_in_html(tied: SweepSummary) -> None:
-    page = findings_page(tied, only_matrix=True)
+    page = summary_page(tied, only_matrix=True)
     assert Html().page(page).count("<strong>") == 4

@@ -68,7 +68,8 @@ def test_what_cannot_be_written(tmp_path: Path, path: str, code: ExitCode) -> No
 
 
 def test_what_is_refused_before_a_run(tmp_path: Path) -> None:
-    data, out = str(tmp_path / "data.svm"), str(tmp_path / "r.csv")
+    data = str(tmp_path / "data.svm")
+    out = str(tmp_path / "r.csv")
     Path(data).symlink_to("real.svm")
     for outputs in ({"--out": str(tmp_path / "real.svm")}, {"--out": out, "--curve": out}):
         with pytest.raises(UserError):
@@ -132,7 +133,9 @@ def test_a_fault_of_another_file_is_not_a_fault_of_the_output(tmp_path: Path, ta
 def test_every_byte_is_on_the_disk_before_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, synced, fsync = tmp_path / "a.txt", [], os.fsync
+    target = tmp_path / "a.txt"
+    synced = []
+    fsync = os.fsync
 
     def noted(descriptor: int) -> None:
         synced.append((os.fstat(descriptor).st_size, target.exists()))

@@ -345,7 +345,8 @@ def test_a_model_of_one_label_against_all_others_learns_from_all_others(
 
 
 def test_rows_of_every_kind_give_the_same_mistakes(tmp_path: Path) -> None:
-    X, y = IRIS.drop(columns="species").to_numpy().astype(np.float32), IRIS["species"]
+    X = IRIS.drop(columns="species").to_numpy().astype(np.float32)
+    y = IRIS["species"]
     double = X.astype(np.float64)
     expected = OnlineKernelClassifier("arow", budget=40).fit(double, y)
     np.save(tmp_path / "x.npy", double)
@@ -360,7 +361,8 @@ def test_rows_of_every_kind_give_the_same_mistakes(tmp_path: Path) -> None:
 def test_manners_of_a_notebook() -> None:
     from matplotlib import pyplot
 
-    X, y = IRIS.drop(columns="species"), IRIS["species"]
+    X = IRIS.drop(columns="species")
+    y = IRIS["species"]
     model = OnlineKernelClassifier("arow", budget=40).fit(X, y)
     assert "arow" in model._repr_html_()
     figure, axes = pyplot.subplots()

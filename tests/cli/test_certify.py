@@ -44,7 +44,8 @@ def test_the_sample_files(
         assert run["uncertified"] == []
         counts = "mistakes" if certificate["theorem"] in MISTAKES else "failures"
         assert certificate["counts"] == counts
-        count, bound = certificate["count"], certificate["bound"]
+        count = certificate["count"]
+        bound = certificate["bound"]
         assert run["mistakes"] <= count <= run["mistakes"] + 1 <= bound
         assert certificate["vacuous"] == (bound >= certificate["trivial"])
     plain = ahpatron.json("run", *words)["runs"]

@@ -129,7 +129,8 @@ def test_predictions_and_curve_agree_with_the_counts(
         *["run", rings, "-l", "ahpatron", "-l", "avp", "-B", 40, "--sigma", 0.3, *way],
         *["--predictions", "p.csv", "--curve", "c.csv"],
     )
-    rounds, curve = ahpatron.table("p.csv"), ahpatron.table("c.csv")
+    rounds = ahpatron.table("p.csv")
+    curve = ahpatron.table("c.csv")
     for run in found["runs"]:
         mine = [each for each in rounds if each["learner"] == run["learner"]]
         numbers = list(range(1, run["rounds"] + 1))
@@ -264,7 +265,8 @@ def test_stream_memory_sweep_and_estimator_agree(ahpatron: Ahpatron, name: str, 
     path = ahpatron.write("data.svm", AGREEING[name])
     common = ["-l", "ahpatron", "-B", 40, "--scale", scale, "--sigma", 2]
     ways = {"stream": [], "memory": ["--no-shuffle", "--repeats", 2]}
-    records, predictions = [], []
+    records = []
+    predictions = []
     for way, options in ways.items():
         words = ("run", path, *common, "--epsilon", 0.7, *options, "--predictions", f"{way}.csv")
         records.append(runs(ahpatron.json(*words))[0])

@@ -129,7 +129,8 @@ def drawn(**choices: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
     return st.fixed_dictionaries(choices)
 
 
-SHARES, RADII = st.floats(0.01, 0.99), st.floats(0.2, 8)
+SHARES = st.floats(0.01, 0.99)
+RADII = st.floats(0.2, 8)
 HALVING = {"epsilon": st.floats(0.2, 0.99), "selection": st.sampled_from(["magnitude", "greedy"])}
 WITHIN = {
     "corollary-1": drawn(epsilon=st.floats(0.501, 0.999)),
@@ -220,7 +221,8 @@ def test_the_smallest_bound_over_theorems_and_comparators_in_the_ball() -> None:
 def test_lemma_1(stream: Example, budget: int, epsilon: float, selection: str) -> None:
     learner = Ahpatron(budget=budget, epsilon=epsilon, selection=selection)
     player = play(learner, stream.X, stream.y, Gaussian(sigma=0.5))
-    tally, halvings = player.tally, player.learner.statistics()["halvings"]
+    tally = player.tally
+    halvings = player.learner.statistics()["halvings"]
     most = max(2 * (tally.nonpositive_margins + tally.margin_updates) / budget - 1, 0)
     assert halvings <= most
     assert halvings == max(0, math.ceil((tally.updates - budget) / (budget / 2)))

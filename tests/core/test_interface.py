@@ -320,7 +320,8 @@ def test_a_margin_on_the_threshold_is_one() -> None:
 @pytest.mark.parametrize("name", ["ahpatron", "bogd++"])
 def test_bits_do_not_depend_on_where_arrays_lie(name: str) -> None:
     """BLAS may add in another order where an array begins elsewhere in a cache line."""
-    stream, junk = make_stream(seed=1, rounds=1200, features=3), []
+    stream = make_stream(seed=1, rounds=1200, features=3)
+    junk = []
     # coefficients of different sizes: others are equal, and their sum is exact
     weak = {"shrinkage": 0.01} if name == "bogd++" else {}
     learner = REGISTRY[name](budget=300, **weak)

@@ -177,7 +177,8 @@ def _foreign() -> list[Case]:
     with zipfile.ZipFile(inner, "w") as folder:
         folder.writestr("data.svm", GOOD)
     zipped = inner.getvalue()
-    gz, xz = PACKERS["gzip"], PACKERS["xz"]
+    gz = PACKERS["gzip"]
+    xz = PACKERS["xz"]
     rows = [
         ("zstd", b"\x28\xb5\x2f\xfd\x04\x00", ""),
         ("7z", b"7z\xbc\xaf\x27\x1c\0\4", ":1:7"),

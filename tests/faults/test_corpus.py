@@ -24,7 +24,9 @@ from faults.reading import Reading, check
 from support.command import COMMAND, Outcome
 from support.command import Ahpatron as Command
 
-SECONDS, BOMB_SECONDS, MEGABYTES = 2.0, 30.0, 256
+SECONDS = 2.0
+BOMB_SECONDS = 30.0
+MEGABYTES = 256
 OUTPUTS = ("--out", "r.json", "--predictions", "p.csv", "--curve", "c.csv", "--save", "m.npz")
 
 
@@ -63,7 +65,8 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 def as_params(cases: Sequence[Case]) -> list[object]:
     """Bombs take their time; of the faulty lines, which tests/data reads too, some will do."""
-    number, params = 0, []
+    number = 0
+    params = []
     for case in cases:
         number += case.place.startswith(":3:")
         slow = case.bomb or (case.place.startswith(":3:") and number % 6)

@@ -66,7 +66,8 @@ SAMPLES = [("rings", 0.1), ("sparse_text", 0.7)]
 @pytest.mark.parametrize(("name", "sigma"), SAMPLES)
 def test_block_sizes(name: str, sigma: float, case: Case) -> None:
     X, y = load_svmlight_file(str(REPOSITORY / f"sample_data/{name}.svm"))
-    rows, labels = X[:200].toarray(), (y[:200] > 0) * 2.0 - 1.0
+    rows = X[:200].toarray()
+    labels = (y[:200] > 0) * 2.0 - 1.0
     tallies = []
     for block in (1, 7, 64):
         player = Player(case.learner(), Gaussian(sigma=sigma), block=block, horizon=200)

@@ -167,7 +167,8 @@ def same_output(shown: str, printed: str) -> bool:
     Text and integers must be equal. Decimals may differ by one unit in the last digit, and those
     with many digits, as `repr` writes them, by 1e-6 of their value.
     """
-    first, second = masked(shown), masked(printed)
+    first = masked(shown)
+    second = masked(printed)
     if DECIMAL.sub("N.N", first) != DECIMAL.sub("N.N", second):
         return False
     return all(map(_close, DECIMAL.findall(first), DECIMAL.findall(second)))

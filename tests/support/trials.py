@@ -62,7 +62,8 @@ def make_trial(
     **changes: Any,
 ) -> Outcome:
     """One trial of 1,000 rounds, which failed if it has no rate; `changes` of the run's record."""
-    params, data = params or {}, data or make_data()
+    params = params or {}
+    data = data or make_data()
     run = None
     if rate is not None:
         own = {"params": params, "repeat": repeat, "halvings": None, "zeta": None}

@@ -47,7 +47,8 @@ def test_noise_is_judged_as_by_the_paired_t_test(noise: float) -> None:
     best = [0.11, 0.12, 0.10, 0.13, 0.12]
     others = [0.002 + rate + noise * (-1) ** k for k, rate in enumerate(best, 1)]
     others[0] += 0.0001
-    gap, test = compare(rates(others), rates(best)), ttest_rel(others, best)
+    gap = compare(rates(others), rates(best))
+    test = ttest_rel(others, best)
     assert gap is not None
     assert gap.se is not None
     assert gap.mean / gap.se == pytest.approx(test.statistic)

@@ -75,8 +75,12 @@ def unlike_batch_learners(estimator: OnlineKernelClassifier) -> dict[str, str]:
 # learners with hypotheses of different kinds; a sketch of rank 4 is too coarse for three classes
 @parametrize_with_checks(
     [
-        *(OnlineKernelClassifier(), small("ahpatron"), small("fogd"), small("nogd")),
-        *(small("pomdr"), small("skegd", budget=80)),
+        OnlineKernelClassifier(),
+        small("ahpatron"),
+        small("fogd"),
+        small("nogd"),
+        small("pomdr"),
+        small("skegd", budget=80),
     ],
     expected_failed_checks=unlike_batch_learners,
 )

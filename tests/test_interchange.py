@@ -218,11 +218,20 @@ def test_the_columns_of_a_data_frame_are_those_of_a_table(ahpatron: Ahpatron, fr
 
 
 LABELS: list[Any] = [
-    *(np.array([0, 1]), np.array([1, 2], np.int8), np.array([7, 9], np.uint64)),
-    *(np.array([2**53, 2**53 + 1]), np.array([2.0, 7.0]), np.array([1.0, 2.0], np.float32)),
-    *(np.array([False, True]), np.array(["3", "7"]), np.array(["3", "7"], object)),
-    *(np.array(["007", "7"]), np.array(["False", "True"]), np.array(["1", "1.0", "a"])),
-    *(np.array([3, 4, 9]), np.array(["2024-01-31", "2024-02-01"], "datetime64[ns]")),
+    np.array([0, 1]),
+    np.array([1, 2], np.int8),
+    np.array([7, 9], np.uint64),
+    np.array([2**53, 2**53 + 1]),
+    np.array([2.0, 7.0]),
+    np.array([1.0, 2.0], np.float32),
+    np.array([False, True]),
+    np.array(["3", "7"]),
+    np.array(["3", "7"], object),
+    np.array(["007", "7"]),
+    np.array(["False", "True"]),
+    np.array(["1", "1.0", "a"]),
+    np.array([3, 4, 9]),
+    np.array(["2024-01-31", "2024-02-01"], "datetime64[ns]"),
 ]
 """Labels of every dtype, in increasing order."""
 

@@ -288,10 +288,24 @@ OTHER_VALUES: dict[str, tuple[Any, ...]] = {
     f"{F}more": (None, np.zeros(3)),
     f"{F}square.more": (1.0,),
     f"{F}class": (
-        *("Nothing", "Path", 3, ..., "DensePoints", "FourierFeatures", "Linear"),
-        *("SupportExpansion", "Hypothesis", "Perceptron"),
+        "Nothing",
+        "Path",
+        3,
+        ...,
+        "DensePoints",
+        "FourierFeatures",
+        "Linear",
+        "SupportExpansion",
+        "Hypothesis",
+        "Perceptron",
     ),
-    f"{F}a": (*(first(np.nan), np.zeros(3), np.zeros((40, 3)), np.zeros(40, dtype=np.int64), 1.0),),
+    f"{F}a": (
+        first(np.nan),
+        np.zeros(3),
+        np.zeros((40, 3)),
+        np.zeros(40, dtype=np.int64),
+        1.0,
+    ),
     f"{F}gram": (np.ones((3, 3)), None),
     f"{F}points.class": ("Expansion", "Points", "SparsePoints"),
     f"{F}points.rows": (first(np.inf), np.zeros((30, 7)), np.zeros((30, 1)), np.ones(30)),
@@ -406,7 +420,21 @@ def test_flipped_bits_never_give_another_model(tmp_path: Path) -> None:
 # Mutations ----------------------------------------------------------------------------------------
 
 WRONG_NUMBERS: tuple[Any, ...] = (
-    *("x", -1, -1.0, None, 0, "nan", 1e308, "", 0.0, 2**60, -(2**40), -1e308, "inf", 1e-300, ...),
+    "x",
+    -1,
+    -1.0,
+    None,
+    0,
+    "nan",
+    1e308,
+    "",
+    0.0,
+    2**60,
+    -(2**40),
+    -1e308,
+    "inf",
+    1e-300,
+    ...,
 )
 
 

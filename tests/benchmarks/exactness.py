@@ -29,8 +29,13 @@ def piece(number: int) -> tuple[Any, Any]:
 
 def main(rounds: int) -> None:
     for learner in (
-        *(Arow(budget=100), Arow(budget=100, floor=1e-5), Metron(budget=100), Metron(budget=400)),
-        *(KRLS(tolerance=0.001), KRLS(tolerance=1e-5), ProjectronPlusPlus(tolerance=0.01)),
+        Arow(budget=100),
+        Arow(budget=100, floor=1e-5),
+        Metron(budget=100),
+        Metron(budget=400),
+        KRLS(tolerance=0.001),
+        KRLS(tolerance=1e-5),
+        ProjectronPlusPlus(tolerance=0.01),
     ):
         player = Player(learner, Gaussian(sigma=0.5), horizon=rounds)
         wrong = [0]

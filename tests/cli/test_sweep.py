@@ -255,10 +255,10 @@ def test_a_report_writes_the_same_picture_and_page(pictured: Ahpatron) -> None:
 
 # Search by halving --------------------------------------------------------------------------------
 
-HALVING = (
-    *("d.svm", "-g", "epsilon=0.1:0.9:0.2", "-g", "sigma=0.1,1", "-B", "20", "--repeats", "2"),
-    *("--scale", "minmax", "--search", "halving"),
-)
+TEN = ["-g", "epsilon=0.1:0.9:0.2", "-g", "sigma=0.1,1"]
+"""A grid of ten settings."""
+GRID = ["d.svm", *TEN, "-B", "20", "--repeats", "2", "--scale", "minmax"]
+HALVING = [*GRID, "--search", "halving"]
 
 
 @pytest.fixture(scope="module")
@@ -270,7 +270,7 @@ def halved(tmp_path_factory: pytest.TempPathFactory, breast_cancer: Path) -> Swe
 
 
 def test_whole_trials_of_halving_are_some_of_the_grid(halved: Swept) -> None:
-    halved.ahpatron.sweep(*HALVING[:-2], out="grid.jsonl")
+    halved.ahpatron.sweep(*GRID, out="grid.jsonl")
     grid = {json.dumps(trial["run"]) for trial in halved.ahpatron.trials("grid.jsonl")}
     whole = [one["run"] for one in halved.ahpatron.trials() if one["data"]["prefix"] is None]
     assert {json.dumps(run) for run in whole} < grid
@@ -612,10 +612,7 @@ def test_a_learner_without_permutations_to_report_on_is_told(ahpatron: Ahpatron,
 
 # Shards and merging -------------------------------------------------------------------------------
 
-SHARDED = (
-    *("-l", "ahpatron", "-l", "rbp", "-g", "budget=10,20", "--repeats", "2"),
-    *("--limit", "100"),
-)
+SHARDED = [*SMALL, "--limit", "100"]
 
 
 @pytest.fixture(scope="module")

@@ -564,9 +564,31 @@ def test_numbers_are_read_as_python_does_wherever_pieces_end(
 
 
 CELLS = [
-    *("1", "-2.50", "+.5", "7.", "1e-3", "", "NA", "nan", " 3", "4 ", '"5"', '""', "-", "1-"),
-    *("1.2.3", "inf", "1_0", "0x1", "word", "long word, 9", "ö", "+", "12345678901234567890"),
-    *("1 2", "\xa06"),
+    "1",
+    "-2.50",
+    "+.5",
+    "7.",
+    "1e-3",
+    "",
+    "NA",
+    "nan",
+    " 3",
+    "4 ",
+    '"5"',
+    '""',
+    "-",
+    "1-",
+    "1.2.3",
+    "inf",
+    "1_0",
+    "0x1",
+    "word",
+    "long word, 9",
+    "ö",
+    "+",
+    "12345678901234567890",
+    "1 2",
+    "\xa06",
 ]
 
 
@@ -717,8 +739,17 @@ def test_files_of_every_format_give_the_same_rows(name: str, tmp_path: Path) -> 
         write(tmp_path / name, content())
     found = opened(path, missing="zero")
     assert found.made.features == [
-        *("n", "i", "job=boss", "job=clerk", "kind=u", "kind=v"),
-        *("flag=False", "flag=True", "day", "at", "clock"),
+        "n",
+        "i",
+        "job=boss",
+        "job=clerk",
+        "kind=u",
+        "kind=v",
+        "flag=False",
+        "flag=True",
+        "day",
+        "at",
+        "clock",
     ]
     assert found.rows == [
         [1.5, 1, 1, 0, 1, 0, 0, 1, 1, 0.5, 0.25],

@@ -19,12 +19,30 @@ from support.command import Ahpatron, Outcome
 from support.terminal import in_terminal
 
 NAMES: list[bytes] = [
-    *(b"a[/red].svm", b"[bold]x[/bold].svm", b"\x1b[31mred.svm", b"\x1b]0;title\x07.svm"),
-    *(b"\x9b31m.svm", b"new\nline.svm", b"return\r.svm", b"\ttab.svm", b"stray\xff\xfebytes.svm"),
-    *("right\u202eto left.svm".encode(), "zero\u200bwidth.svm".encode(), b"<script>alert(1)<.svm"),
-    *(b'"onload="x".svm', b"&lt;b&gt;.svm", b"=cmd|' C'!A0.svm", b"@SUM(A1).svm", b"+1.svm"),
-    *(b"a|b`c`*d*_e_.svm", b"[link](javascript:x).svm", b"\\input{x}.svm", b'comma,quote".svm'),
-    *(b"$x$ % & # _ ^ ~ { }.svm", b"{{7*7}} ${x} %s %(x)s.svm", "größe ζ 数.svm".encode()),
+    b"a[/red].svm",
+    b"[bold]x[/bold].svm",
+    b"\x1b[31mred.svm",
+    b"\x1b]0;title\x07.svm",
+    b"\x9b31m.svm",
+    b"new\nline.svm",
+    b"return\r.svm",
+    b"\ttab.svm",
+    b"stray\xff\xfebytes.svm",
+    "right\u202eto left.svm".encode(),
+    "zero\u200bwidth.svm".encode(),
+    b"<script>alert(1)<.svm",
+    b'"onload="x".svm',
+    b"&lt;b&gt;.svm",
+    b"=cmd|' C'!A0.svm",
+    b"@SUM(A1).svm",
+    b"+1.svm",
+    b"a|b`c`*d*_e_.svm",
+    b"[link](javascript:x).svm",
+    b"\\input{x}.svm",
+    b'comma,quote".svm',
+    b"$x$ % & # _ ^ ~ { }.svm",
+    b"{{7*7}} ${x} %s %(x)s.svm",
+    "größe ζ 数.svm".encode(),
 ]
 OPTIONS = ["-B", "4", "-l", "ahpatron", "-l", "perceptron"]
 

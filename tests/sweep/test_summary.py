@@ -217,7 +217,8 @@ def test_values_are_shown_as_they_were_written() -> None:
     """Steps that follow from T, of one label on all data sets, and the σ left to the data."""
     trials = [
         make_trial(
-            *("nogd", 0.1),
+            "nogd",
+            0.1,
             params={"sigma": sigma, "step": value / root},
             data=make_data(path),
             texts={"step": f"{value}/√T", **auto},

@@ -386,6 +386,17 @@ WILD[-1, 1] = 1e300  # its square overflows
         ("rbp", X, Y, {"sample_weight": np.full(400, 2.0)}),
         ("ahpatron", X, Y, {"classes": ["no", "perhaps"]}),
     ],
+    ids=[
+        "a column too few",
+        "NaN",
+        "the last row overflows",
+        "the last row overflows, unchecked",
+        "the only row overflows",
+        "a label too few",
+        "weights of 0",
+        "weights for a learner that cannot weigh",
+        "other classes",
+    ],
 )
 def test_rows_that_are_refused_leave_the_estimator_as_it_was(
     learner: str, rows: Any, labels: Any, given: dict[str, Any]

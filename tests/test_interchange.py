@@ -286,6 +286,7 @@ def test_a_loaded_model_goes_on_with_the_same_labels(tmp_path: Path, labels: NDA
         (np.array([2**53, 2**53 + 1]), ["9007199254740992", "9007199254740993"]),
         (np.array(["2024-01-31", "2024-02-01"], "datetime64[ns]"), ["2024-01-31", "2024-02-01"]),
     ],
+    ids=["floats", "text", "truth values", "large integers", "dates"],
 )
 def test_predict_shows_the_labels_of_python_as_text(
     ahpatron: Ahpatron, labels: NDArray[Any], texts: list[str]

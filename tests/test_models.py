@@ -360,7 +360,12 @@ def test_damaged_archives_are_refused_in_little_memory(tmp_path: Path, kind: str
     assert not Path("/tmp/ahpatron-was-here").exists()
 
 
-@pytest.mark.parametrize(("case", "changes"), OTHERS, ids=" ".join)
+def changed_to(change: dict[str, Any]) -> str:
+    """The place and the value of a change, as the name of its test."""
+    return " ".join(f"{place} {value!r:.30}" for place, value in change.items())
+
+
+@pytest.mark.parametrize(("case", "changes"), OTHERS, ids=changed_to)
 def test_models_with_other_content_are_refused(
     tmp_path: Path, case: dict[str, Any], changes: dict[str, Any]
 ) -> None:

@@ -262,6 +262,18 @@ class X(Learner):
         (f"{DECLARED} weight: float = real('w', 'of what', 1.0)", "X", "`weight`"),
         ("from ahpatron_cli.core.learners.base import Margin", "X", "own-learners.md"),
     ],
+    ids=[
+        "no such class",
+        "no Python",
+        "an error while it is imported",
+        "a class without a name",
+        "a class that is no dataclass",
+        "wants of version 0.2",
+        "each_round of version 0.2",
+        "update of version 0.2",
+        "a parameter of a reserved name",
+        "an import of version 0.2",
+    ],
 )
 def test_a_file_without_a_learner_is_refused(
     tmp_path: Path, content: str, name: str, said: str

@@ -96,7 +96,11 @@ FLIPPED = np.where(np.arange(ROUNDS) < 150, Y, (Y + 1) % CLASSES)
 DOUBLED = np.repeat(X[:150].round(1), 2, axis=0)
 
 
-@pytest.mark.parametrize(("rows", "labels"), [(X, Y), (X, FLIPPED), (DOUBLED, Y)])
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [(X, Y), (X, FLIPPED), (DOUBLED, Y)],
+    ids=["one concept", "another concept after 150 rounds", "each row twice"],
+)
 @pytest.mark.parametrize(
     ("name", "params"),
     [

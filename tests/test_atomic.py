@@ -21,7 +21,9 @@ def names_in(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("existing", [True, False])
-def test_permissions(tmp_path: Path, existing: bool) -> None:
+def test_a_new_file_has_the_permissions_of_the_old_one_or_of_the_umask(
+    tmp_path: Path, existing: bool
+) -> None:
     """Those of the file that is replaced, or those of the umask."""
     target = tmp_path / "a.txt"
     if existing:

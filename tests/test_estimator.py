@@ -206,7 +206,7 @@ def test_input_that_is_not_checked_gives_the_same_scores() -> None:
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_several_passes(shuffle: bool) -> None:
+def test_several_passes_are_those_made_by_hand(shuffle: bool) -> None:
     model = small("nogd", horizon=None, n_passes=3, shuffle=shuffle).fit(X, Y)
     assert model.player_.tally.rounds == model.player_.learner.params()["horizon"] == 1200
     by_hand = small("nogd", horizon=1200)

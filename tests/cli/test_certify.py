@@ -25,7 +25,7 @@ FIELDS = ["theorem", "counts", "count", "bound", "trivial", "vacuous", "comparat
 
 @pytest.mark.parametrize("sample", SIGMAS)
 @pytest.mark.parametrize("options", CASES, ids=lambda options: options[-1])
-def test_the_sample_files(
+def test_mistakes_on_the_sample_files_are_within_their_bounds(
     ahpatron: Ahpatron, request: pytest.FixtureRequest, sample: str, options: list[str]
 ) -> None:
     path = request.getfixturevalue(sample)

@@ -649,22 +649,6 @@ def test_merged_shards_leave_nothing_to_run(shards: Ahpatron, rings: Path) -> No
     assert "8 of 8 trials" in shards.sweep(rings, *SHARDED, out="all.jsonl").err
 
 
-def test_shards_are_merged(ahpatron: Ahpatron, rings: Path) -> None:
-    grid = (rings, "-l", "ahpatron", "-l", "rbp", "-g", "budget=10,20", "--repeats", "2")
-    grid += ("--limit", "100")
-    assert "Best on" in ahpatron.sweep(*grid, out="whole.jsonl").out
-    shards = [f"s{part}.jsonl" for part in (1, 2)]
-    for part, name in enumerate(shards, 1):
-        assert "Best on" not in ahpatron.sweep(*grid, "--shard", f"{part}/2", out=name).out
-        assert "Best on" not in ahpatron("report", name).out
-    together = ahpatron("report", *shards).out
-    assert "Best on" in together
-    ahpatron.succeed("report", *shards, shards[0], "--merge", "all.jsonl")
-    assert ahpatron("report", "all.jsonl").out == together
-    assert ahpatron.essence("all.jsonl") == ahpatron.essence("whole.jsonl")
-    assert "8 of 8 trials" in ahpatron.sweep(*grid, out="all.jsonl").err
-
-
 def merged_with_changed_trial(ahpatron: Ahpatron, results: Path, **change: Any) -> int:
     """The exit code of merging results with the first of their trials, changed."""
     trial = next(iter(read_results(str(results)).trials.values()))

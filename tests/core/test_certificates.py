@@ -118,7 +118,9 @@ RUN |= {"margin_updates": 5, "margin_steps": 2.0, "zeta": 0.05}
         ("forgetron", 7, 3, 4 * 7 + 2 * 9),
     ],
 )
-def test_formulas(key: str, loss: float, norm: float, expected: float) -> None:
+def test_a_bound_is_that_of_its_formula(
+    key: str, loss: float, norm: float, expected: float
+) -> None:
     assert BY_KEY[key].bound(Comparator("f", loss, norm), **RUN) == pytest.approx(expected)
 
 

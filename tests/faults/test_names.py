@@ -109,7 +109,7 @@ def check(format_: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("format_", ["table", "json", "jsonl", "csv", "markdown", "latex"])
-def test_formats(folder: Path, format_: str) -> None:
+def test_strange_names_do_no_harm_in_any_format(folder: Path, format_: str) -> None:
     options = [*OPTIONS, "--format", format_]
     paths = [b"./" + name if name[:1] in b"+-" else name for name in NAMES]
     for words in (["run", *options], ["sweep", *options, "--out", "r.jsonl"]):
@@ -119,7 +119,7 @@ def test_formats(folder: Path, format_: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES[:11], ids=repr)
-def test_refusals_and_profiles(name: bytes, tmp_path: Path) -> None:
+def test_strange_names_of_missing_and_faulty_files_are_shown(name: bytes, tmp_path: Path) -> None:
     """A missing file of that name, and one with a fault."""
     done = call(tmp_path, "run", name)
     assert done.code == 66

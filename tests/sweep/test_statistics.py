@@ -159,6 +159,8 @@ TEN = orders(*range(10))
         ([TEN, TEN, TEN, orders(*range(5))], orders(*range(5))),
     ],
 )
-def test_common_permutations(finished: list[set[Order]], common: set[Order]) -> None:
+def test_permutations_that_enough_settings_have_are_common(
+    finished: list[set[Order]], common: set[Order]
+) -> None:
     """Settings with less than half of what the middle one has do not count."""
     assert common_orders(finished) == common

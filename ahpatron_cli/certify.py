@@ -17,10 +17,11 @@ from ahpatron_cli.core.certificates import (
     theorems_of,
 )
 from ahpatron_cli.core.rows import Floats, Rows
-from ahpatron_cli.data.dataset import Dataset, DataSummary, stream
+from ahpatron_cli.data.dataset import Dataset, stream
 from ahpatron_cli.data.source import changed, open_source
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.number_text import assignment
+from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import RunResult, Setup, check
 
 _ALIGNMENT = "5"
@@ -63,7 +64,7 @@ def _satisfying(theorem: Theorem, setup: Setup) -> Setup:
 
 def certified(
     dataset: Dataset,
-    facts: DataSummary,
+    data: DataRecord,
     setups: Sequence[Setup],
     results: Sequence[RunResult],
     seed: int,
@@ -82,8 +83,8 @@ def certified(
         radii += radii_of(result.record.learner, result.record.params)
     candidates: list[Comparator] = []
     if radii:
-        again = partial(_again, dataset, facts)
-        candidates = comparators(again, facts.rounds, kernel, radii=radii, seed=seed)
+        again = partial(_again, dataset, data)
+        candidates = comparators(again, data.rounds, kernel, radii=radii, seed=seed)
     found: list[Certificate | tuple[str, ...]] = []
     for result in results:
         certificate = certify(
@@ -97,7 +98,7 @@ def certified(
     return found
 
 
-def _again(dataset: Dataset, facts: DataSummary) -> Iterable[tuple[Rows, Floats]]:
+def _again(dataset: Dataset, data: DataRecord) -> Iterable[tuple[Rows, Floats]]:
     """Read all examples again, from memory or from the file, which must not have changed."""
     if dataset.in_memory:
         for batch in dataset.batches():
@@ -109,7 +110,7 @@ def _again(dataset: Dataset, facts: DataSummary) -> Iterable[tuple[Rows, Floats]
             for labelled, part in batch.runs():
                 if labelled:
                     yield part.rows, part.labels
-        if again.facts().sha256 != facts.sha256:
+        if again.summary().record.sha256 != data.sha256:
             raise changed(dataset.name)
 
 

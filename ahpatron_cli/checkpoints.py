@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ahpatron_cli.atomic import exists, format_of_suffix, write_atomically
 from ahpatron_cli.core.errors import StateError
 from ahpatron_cli.core.registry import GUIDE
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState
+from ahpatron_cli.data.dataset import Dataset
+from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.hashes import RowChecksum
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
 from ahpatron_cli.model_file import Model, OptionValue, load_model, model_of, to_bytes
-from ahpatron_cli.runner import Observer, Run, RunOptions, RunResult, Setup, begin, run_batches
+from ahpatron_cli.runner import Observer, Run, RunOptions, RunResult, run_batches
 from ahpatron_cli.signals import StreamEnded, watch
 
 
@@ -61,29 +63,29 @@ class SavedRun:
         self._checksum = RowChecksum()
         self._saved_at = self.checkpointed
 
-    def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState | None]:
-        """Preparation of the data and initial state of the stream."""
+    @property
+    def encoder(self) -> Encoder | None:
+        """The encoder of the model or checkpoint that is continued; None if there is none."""
         if self.model:
-            return self.model.prepared(preparation)
-        if not self._restart:
-            return preparation, None
-        header = self._restart.header  # the stream is read again from the start
-        return preparation, StreamState(header.labels, schema=header.schema)
+            return self.model.encoder
+        if self._restart is None:
+            return None
+        # the file is read again from its start: its rows are as wide as they were then
+        return replace(self._restart.encoder, width=0, refuses_new_features=False)
 
     def run(
         self,
         dataset: Dataset,
-        setup: Setup,
+        run: Run,
         options: RunOptions,
-        horizon: int | None,
         observers: Sequence[Observer],
     ) -> list[RunResult]:
-        """Run on the data set, with checkpoints; save the model at the end."""
+        """Run on the data set, with checkpoints; save the model at the end.
+
+        `run` has begun, or continues the model; of `options`, those on the order count.
+        """
         if self.model:
-            run = self.model.run(dataset.name, options)
             self._greet(run)
-        else:
-            run = begin(dataset, setup, options, repeat=0, horizon=horizon)
         if self._restart:
             run = self._restarted(self._restart, run, dataset.name)
         paths = [path for path in (self._save_to, self._checkpoint) if path]
@@ -97,14 +99,14 @@ class SavedRun:
 
         order = None
         if options.shuffle:
-            order = options.order(0, dataset.rounds or 0)
+            order = options.order(0, dataset.count_rounds() or 0)
         start = 0 if self._restart else run.rounds
         batches = self._left(dataset.batches(order, start), run)
         results = run_batches(batches, [run], [*observers, save_if_due])
-        dataset.facts()  # raises an error for invalid data, before saving
+        dataset.summary()  # raises an error for invalid data, before saving
         if self._save_to:
             self._warn_of_reset(run)
-        remark = self.model.remark(dataset) if self.model else None
+        remark = self.model.remark(dataset.info) if self.model else None
         if remark:
             self._warn(remark)
         for path in paths:
@@ -163,25 +165,26 @@ class SavedRun:
 
     def _save(self, path: str, run: Run, dataset: Dataset) -> None:
         """Write a model with the present state of the run."""
-        features = dataset.traits.features
+        features = dataset.info.features
         before = self.model or self._restart
         if before:
             features = max(features, before.header.features)
+        encoder = dataset.encoder
         model = model_of(
             run.player,
-            dataset.scaler,
+            encoder.scaler,
             seed=run.options.seed,
             labels=dataset.labels(),
-            positive=dataset.preparation.positive,
+            positive=encoder.labels.positive,
             costs=run.costs,
-            scale=dataset.preparation.scale,
+            scale=encoder.scale,
             features=features,
-            dense=dataset.dense,
+            dense=encoder.dense,
             width=dataset.width,
             rounds=self._checksum.rounds,
             digest=self._checksum.digest,
             data=dataset.name,
-            schema=dataset.traits.schema,
+            schema=encoder.schema,
             options=self._options,
         )
         write_atomically(path, to_bytes(model))

@@ -41,8 +41,9 @@ from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.registry import is_path
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, unit_rows
 from ahpatron_cli.data.cells import LabelKind
-from ahpatron_cli.data.dataset import Preparation, StreamState
+from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.frames import column_names, frame_cells
+from ahpatron_cli.data.label_codes import LabelCodes
 from ahpatron_cli.data.layout import is_dense
 from ahpatron_cli.data.schema import Column, Schema, Unseen
 from ahpatron_cli.errors import UserError
@@ -382,7 +383,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _table(self, X: Any) -> Rows | None:
         """Numeric rows of a DataFrame with the columns of the model's table; None for other X."""
-        schema: Schema | None = self._known.schema
+        schema = self._encoder.schema
         if schema is None or not hasattr(X, "columns"):
             return None
         schema = msgspec.structs.replace(schema, id=None)
@@ -409,10 +410,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self, rows: Rows, encoded: Floats, *, coding: LabelCoding, y: Any, horizon: int | None
     ) -> None:
         """Create the `Player` (learner, kernel, classes, seed) before the first row is learned."""
-        self._preparation = Preparation()
         self._target_name = getattr(y, "name", None)
-        self._known = StreamState(
-            labels=coding.stored, dense=_are_made_dense(rows), width=self.n_features_in_ + 1
+        self._encoder = Encoder(
+            labels=LabelCodes("option", coding.stored),
+            dense=_are_made_dense(rows),
+            width=self.n_features_in_ + 1,
         )
 
         def select_sigma(kernel: str) -> float:
@@ -458,20 +460,20 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _ready(self, rows: Rows) -> Rows:
         """Rows of X in the engine's numbering: feature j is column j + 1, as in LIBSVM files."""
-        known = self._known
-        first = known.width - self.n_features_in_
+        encoder = self._encoder
+        first = encoder.width - self.n_features_in_
         if isinstance(rows, CsrRows):
             columns = rows.columns + np.int32(first)
             rows = replace(rows, columns=columns, width=rows.width + first)
-            if known.dense:
+            if encoder.dense:
                 rows = rows.dense()
         elif first:
             empty = np.zeros((len(rows), 1))
             rows = np.concatenate((empty, rows), axis=1)
-        if self._preparation.scale == "unit":
+        if encoder.scale == "unit":
             rows = unit_rows(rows)
-        if known.scaler is not None:
-            rows = known.scaler(rows)
+        if encoder.scaler is not None:
+            rows = encoder.scaler(rows)
         return rows
 
     def _feed(
@@ -542,24 +544,24 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         labels are not numbers, the model expects a table with the same columns (or x0, x1, …).
         """
         check_is_fitted(self)
-        known = self._known
+        encoder = self._encoder
         costs = None
         if isinstance(self.class_weight, Mapping):
             costs = _weights_of(self.classes_, self.class_weight)
         model = model_of(
             self.player_,
-            known.scaler,
+            encoder.scaler,
             seed=self._seed,
-            labels=known.labels,
-            positive=self._preparation.positive,
+            labels=encoder.labels.labels,
+            positive=encoder.labels.positive,
             costs=costs,
             label_type=self._label_type,
-            scale=self._preparation.scale,
+            scale=encoder.scale,
             features=self.n_features_in_,
-            dense=known.dense,
-            width=known.width,
+            dense=encoder.dense,
+            width=encoder.width,
             rounds=self.player_.tally.rounds,
-            schema=known.schema or self._schema(),
+            schema=encoder.schema or self._schema(),
         )
         with _as_value_errors():
             write_atomically(Path(path), to_bytes(model))
@@ -575,7 +577,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(target, str) or target in names:
             target = "label"
         texts = label_texts(self.classes_)
-        numbers: dict[str, Any] = dict(zip(texts, self._known.labels, strict=True))
+        numbers: dict[str, Any] = dict(zip(texts, self._encoder.labels.labels, strict=True))
         columns = [Column(str(name), "number") for name in names]
         return Schema(
             columns=columns,
@@ -610,7 +612,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         new.random_state = header.seed
         new._seed = header.seed
         new.player_ = player
-        new._preparation, new._known = model.prepared(Preparation())
+        new._encoder = model.encoder
         new.n_features_in_ = header.width
         if header.features < header.width:  # indices of the file start at 1
             new.n_features_in_ -= 1

@@ -26,8 +26,10 @@ from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import MAX_CLASSES
+from ahpatron_cli.data.batch import FileInfo
 from ahpatron_cli.data.cells import label_key
-from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState
+from ahpatron_cli.data.encoder import Encoder
+from ahpatron_cli.data.label_codes import LabelCodes
 from ahpatron_cli.data.layout import DENSE_WIDTH
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
@@ -134,18 +136,19 @@ class Model:
             source=self.learner,
         )
 
-    def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState]:
-        """Preparation and initial stream state for data that continue this model."""
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder for data that continue this model."""
         header = self.header
-        continued = replace(preparation, scale=header.scale, positive=header.positive)
-        known = StreamState(
-            labels=header.labels,
-            scaler=self.scaler,
+        return Encoder(
+            labels=LabelCodes("model", header.labels, header.positive),
             dense=header.dense,
             width=header.width,
+            scale=header.scale,
+            scaler=self.scaler,
             schema=header.schema,
+            refuses_new_features=True,
         )
-        return continued, known
 
     def run(self, data: str, options: RunOptions | None = None, *, same_file: bool = False) -> Run:
         """A `Run` that continues the model on this data; `same_file`: it was trained on it."""
@@ -163,9 +166,9 @@ class Model:
         except (StateError, ParameterError, NumericalError) as error:
             raise damaged(str(error), self.path) from None
 
-    def remark(self, dataset: Dataset) -> str | None:
+    def remark(self, info: FileInfo) -> str | None:
         """A warning if feature indices of the data seem to start at 0, of the model at 1."""
-        if not dataset.traits.zero_based or self.header.features >= self.header.width:
+        if not info.zero_based or self.header.features >= self.header.width:
             return None
         return (
             "the data have a feature 0, which the model never saw: if its features count "

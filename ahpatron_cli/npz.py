@@ -53,8 +53,9 @@ def _head(dtype: str, shape: Sequence[int]) -> bytes:
     """The header of an .npy file for this dtype and shape."""
     start = b"\x93NUMPY\x01\x00\x76\x00"
     words = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
-    padded = words.ljust(HEAD - len(start) - 1).encode()
-    return start + padded + b"\n"
+    room = HEAD - len(start) - 1
+    padded = words.ljust(room)
+    return start + padded.encode() + b"\n"
 
 
 def is_archive(path: str) -> bool:
@@ -71,12 +72,17 @@ def is_archive(path: str) -> bool:
 
 def _open(path: str) -> BinaryIO:
     """Open a file for reading; a pipe without a writer does not block."""
+    return open(path, "rb", opener=_open_without_blocking)
+
+
+def _open_without_blocking(path: str, flags: int) -> int:
     nonblocking = getattr(os, "O_NONBLOCK", 0)
-    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | nonblocking))
+    return os.open(path, flags | nonblocking)
 
 
 def _is_regular(stream: BinaryIO) -> bool:
-    return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    status = os.fstat(stream.fileno())
+    return stat.S_ISREG(status.st_mode)
 
 
 def entries(path: str) -> list[str]:
@@ -119,7 +125,8 @@ def time_written(archive: zipfile.ZipFile) -> float:
 def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int) -> None:
     """Refuse entries that are compressed, duplicated or larger than the file."""
     names = {info.filename for info in infos}
-    if len(names) < len(infos) or len(infos) > MOST_ENTRIES:
+    count = len(infos)
+    if len(names) < count or count > MOST_ENTRIES:
         raise StateError("it has too many entries, or duplicates")
     for info in infos:
         is_packed = info.compress_type != zipfile.ZIP_STORED
@@ -134,8 +141,9 @@ def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int) -> None:
 def read(archive: zipfile.ZipFile, name: str, dtype: str, shape: Sequence[int]) -> np.ndarray:
     """Read an array; `StateError` if its size or header is not as expected."""
     info = archive.getinfo(f"{name}.npy")
-    expected = HEAD + math.prod(shape) * np.dtype(dtype).itemsize
-    if info.file_size != expected:
+    kind = np.dtype(dtype)
+    values_size = math.prod(shape) * kind.itemsize
+    if info.file_size != HEAD + values_size:
         raise StateError(f"{name} does not have the expected size")
     content = archive.read(info)
     if not content.startswith(_head(dtype, shape)):

@@ -21,15 +21,15 @@ from ahpatron_cli.alignment import Alignment, align
 from ahpatron_cli.core import Gaussian, Kernel
 from ahpatron_cli.core.rows import CsrRows, Floats, row_sums, rows_of
 from ahpatron_cli.core.tally import Tally
-from ahpatron_cli.data.batch import Batch, FileInfo
+from ahpatron_cli.data.batch import Batch, Reader
+from ahpatron_cli.data.dataset import Preparation, reader_of
 from ahpatron_cli.data.hashes import row_hashes
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, class_fault, show
 from ahpatron_cli.data.layout import is_filled
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
-from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import STDIN_NAME, Source
-from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
+from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.metrics import metrics_of
 from ahpatron_cli.number_text import counted, share, short
@@ -195,7 +195,8 @@ def profile_of(
         Called with the number of rows read so far.
     """
     faults = _Faults(source.name)
-    reader = _reader(source, table, max_features=max_features, faults=faults)
+    preparation = Preparation(max_features=max_features, may_lack_labels=True, table=table)
+    reader = reader_of(source, preparation, faults=faults)
     tally = LabelTally()
     head = _Head()
     for chunk in reader:
@@ -205,13 +206,12 @@ def profile_of(
     rows = reader.rows_read
     found = _facts_of_file(source, reader, faults)
     if rows:
-        info = reader.traits
         names: dict[float, str] = {}
-        if info.schema:
-            names = {value: name for name, value in info.schema.labels.items()}
+        if reader.schema:
+            names = {value: name for name, value in reader.schema.labels.items()}
         found["unlabelled"] = rows - tally.rows
         found |= _label_facts(tally, positive, names, lacks_labels=tally.rows < rows)
-        found |= _facts_of_head(head, info, found, positive=positive, scale=scale)
+        found |= _facts_of_head(head, reader, found, positive=positive, scale=scale)
         drawn = _draw(head, seed)
         found |= _geometry(head.matrix.take(drawn), head.labels[drawn], found, asked=sigma)
     profile = Profile(**found)
@@ -220,23 +220,10 @@ def profile_of(
     return replace(profile, advice=advice, next=commands)
 
 
-def _reader(
-    source: Source, table: TableOptions, *, max_features: int, faults: _Faults
-) -> SvmReader | TableReader:
-    """The reader of a source, which takes note of faults."""
-    if is_table(source, table):
-        reader = TableReader(source, table, on_fault=faults.add_of_table)
-        check_features(reader.schema, max_features, source.name)
-        return reader
-    return SvmReader(source, max_features=max_features, on_fault=faults.add, may_lack_labels=True)
-
-
-def _facts_of_file(
-    source: Source, reader: SvmReader | TableReader, faults: _Faults
-) -> dict[str, Any]:
+def _facts_of_file(source: Source, reader: Reader, faults: _Faults) -> dict[str, Any]:
     """Fields on the whole file, after it has been read."""
     rows = reader.rows_read
-    info = reader.traits
+    info = reader.info
     density = None
     if rows and info.features:
         density = reader.values_read / rows / info.features
@@ -330,7 +317,7 @@ class _Head:
 
 def _facts_of_head(
     head: _Head,
-    info: FileInfo,
+    reader: Reader,
     found: Mapping[str, Any],
     *,
     positive: float | None,
@@ -340,14 +327,15 @@ def _facts_of_head(
     classes = head.labels
     if positive is not None:
         classes = np.where(head.labelled, classes == positive, np.nan)
+    info = reader.info
     first = 0 if info.zero_based else 1
     facts = {
         **_duplicates(head.hashes, classes, head.labelled),
         **_ranges(head.matrix, width=info.max_index + 1, first=first),
     }
-    if info.schema and facts["widest"]:  # features of a table have names
+    if reader.schema and facts["widest"]:  # features of a table have names
         feature, low, high = facts["widest"]
-        facts["widest"] = (info.schema.features[feature - 1], low, high)
+        facts["widest"] = (reader.schema.features[feature - 1], low, high)
     facts["scale"] = scale or facts["advised_scale"]
     if not found["label_problem"]:
         facts["baseline"] = _baseline(classes[head.labelled])

@@ -21,7 +21,7 @@ from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State
 from ahpatron_cli.core.tally import mistaken, predicted
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.dataset import Dataset, Preparation, mapped
+from ahpatron_cli.data.dataset import Dataset, RowsInMemory, mapped
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.pool import Died, run_all
@@ -456,27 +456,32 @@ def begin(
         options=options,
         repeat=repeat,
         horizon=horizon,
-        classes=dataset.classes,
+        classes=dataset.encoder.classes,
         costs=costs,
     )
 
 
 def run_repeat(
-    dataset: Dataset,
+    dataset: RowsInMemory,
     setup: Setup,
     options: RunOptions,
     repeat: int,
     observers: Sequence[Observer] = (),
 ) -> RunResult:
-    """Run one pass over one permutation of a file in memory."""
-    rounds = dataset.rounds or 0
-    batches = dataset.batches(options.order(repeat, rounds))
-    run = begin(dataset, setup, options, repeat=repeat, horizon=rounds)
-    return run_batches(batches, [run], observers)[0]
+    """Run one pass over one permutation of a file in memory, from its first round."""
+    run = begin(dataset, setup, options, repeat=repeat, horizon=dataset.count_rounds())
+    return run_pass(dataset, run, observers)
+
+
+def run_pass(dataset: RowsInMemory, run: Run, observers: Sequence[Observer] = ()) -> RunResult:
+    """Run the pass that has begun over its permutation of a file in memory."""
+    order = run.options.order(run.repeat, dataset.count_rounds())
+    (result,) = run_batches(dataset.batches(order), [run], observers)
+    return result
 
 
 def run_parallel(
-    dataset: Dataset,
+    dataset: RowsInMemory,
     tasks: Sequence[tuple[Setup, int]],
     options: RunOptions,
     show: Callable[[int, str], None],
@@ -488,13 +493,7 @@ def run_parallel(
     results: dict[int, RunResult] = {}
     with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
         dataset.save(Path(folder))
-        work = partial(
-            _run_mapped,
-            name=dataset.name,
-            preparation=dataset.preparation,
-            folder=folder,
-            options=options,
-        )
+        work = partial(_run_mapped, name=dataset.name, folder=folder, options=options)
         for number, outcome in run_all(work, tasks, jobs=options.jobs, retries=RETRIES):
             if isinstance(outcome, Died):
                 setup, _ = tasks[number]
@@ -507,14 +506,9 @@ def run_parallel(
 
 
 def _run_mapped(
-    task: tuple[Setup, int],
-    *,
-    name: str,
-    preparation: Preparation,
-    folder: str,
-    options: RunOptions,
+    task: tuple[Setup, int], *, name: str, folder: str, options: RunOptions
 ) -> RunResult:
-    """Run one pass, a setup and a repeat, over a file stored in a folder by `Dataset.save`."""
+    """Run one pass, a setup and a repeat, over a file stored in a folder by `RowsInMemory.save`."""
     setup, repeat = task
-    dataset = mapped(name, preparation, Path(folder))
+    dataset = mapped(name, Path(folder))
     return run_repeat(dataset, setup, options, repeat=repeat)

@@ -70,7 +70,7 @@ def convert(
                 if out is None:
                     sys.stdout.flush()  # a pipe may be slow
             reader.sha256()  # fails if the file has changed since it was checked
-    for note in reader.traits.remarks:
+    for note in reader.info.remarks:
         stderr.note(note)
 
 

@@ -72,13 +72,11 @@ def predict(
     schema = loaded.header.schema
     if id and not schema:
         raise usage("--id names a column, and the model was trained on LIBSVM text")
-    preparation, known = loaded.prepared(
-        Preparation(
-            max_features=max_features,
-            may_lack_labels=True,
-            allow_new_features=allow_new_features,
-            table=TableOptions(id=id),
-        )
+    preparation = Preparation(
+        max_features=max_features,
+        may_lack_labels=True,
+        allow_new_features=allow_new_features,
+        table=TableOptions(id=id),
     )
     names = label_names(loaded.header.labels, schema)
 
@@ -95,11 +93,12 @@ def predict(
             stderr.progress(source.size, path, beside_rows=out is None) as show,
         ):
             run = loaded.run(source.name)  # load before waiting for the first row
-            dataset, tally = stream(source, preparation, known), Tally.of(run.player.classes)
+            dataset = stream(source, preparation, loaded.encoder)
+            tally = Tally.of(run.player.classes)
             for batch in dataset.batches(rows=ROWS):
                 scores = run.score(batch)
                 shares = run.player.calibration.probabilities(scores) if probability else None
-                key = dataset.traits.schema.id if schema else None
+                key = dataset.encoder.schema.id if dataset.encoder.schema else None
                 of_file = path if len(data) > 1 else None
                 writer.write_scores(batch, scores, names, shares, key, of_file)
                 rows += len(scores)
@@ -111,9 +110,9 @@ def predict(
                 show(source.position, f"{tally.mistakes:,} mistakes" if tally.rounds else "")
             ended_by = watch.ended_by
         prefix = f"{path}: " if len(data) > 1 else ""
-        if remark := loaded.remark(dataset):
+        if remark := loaded.remark(dataset.info):
             stderr.warn(prefix + remark)
-        for note in (*dataset.traits.remarks, *_notes(rows, tally, ranking, loss)):
+        for note in (*dataset.info.remarks, *_notes(rows, tally, ranking, loss)):
             stderr.note(prefix + note)
         return ended_by
 

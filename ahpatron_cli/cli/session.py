@@ -18,10 +18,12 @@ from msgspec import structs
 from ahpatron_cli import __version__
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.stderr import Stderr, now
+from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, load, stream
+from ahpatron_cli.data.dataset import Dataset, Preparation, RowsInMemory, load, stream
+from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.labels import NewLabelError
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import one_of, usage
@@ -32,7 +34,7 @@ from ahpatron_cli.output.predictions import (
     check_predictions_path,
     label_names,
 )
-from ahpatron_cli.records import Curve, DataRecord, Report, grouped
+from ahpatron_cli.records import Curve, Report, grouped
 from ahpatron_cli.runner import (
     Observer,
     Run,
@@ -43,6 +45,7 @@ from ahpatron_cli.runner import (
     near_tie_warning,
     run_batches,
     run_parallel,
+    run_pass,
     run_repeat,
     with_sigma,
 )
@@ -118,11 +121,11 @@ class Session:
     """Whether the reader of the predictions has closed the pipe."""
 
     def __post_init__(self) -> None:
-        self._known: StreamState | None = None
+        self._continued: Encoder | None = None
         self._resumes = self.saved is not None and self.saved.model is not None
         if self.saved:
             self.specs = [self.saved.model.setup] if self.saved.model else self.specs
-            self.preparation, self._known = self.saved.prepared(self.preparation)
+            self._continued = self.saved.encoder
         self._waits = False
         # state of the file that is currently run
         self._source: Source | None = None
@@ -150,35 +153,45 @@ class Session:
         stderr.prefix = f"{Path(path).name}: " if len(self.paths) > 1 else ""
         if path == "-" and sys.stdin is not None and sys.stdin.isatty():
             stderr.note("reading standard input; Ctrl-D ends it")
+        dataset: Dataset
         with ExitStack() as opened:
             if not options.in_memory:
                 opened.enter_context(watch.ending_stream(self._print_figures))
             source = opened.enter_context(open_source(path))
             if options.in_memory:
-                dataset = load(source, self.preparation, self._known)
+                dataset = load(source, self.preparation, self._continued)
             else:
                 preparation = replace(self.preparation, may_lack_labels=True)
                 dataset = stream(
-                    source, preparation, self._known, self._note_waiting, may_restart=may_restart
+                    source,
+                    preparation,
+                    self._continued,
+                    on_wait=self._note_waiting,
+                    may_restart=may_restart,
                 )
             loaded = time.perf_counter() - started
             needs_horizon = any("horizon" in spec.kind.specs() for spec in self.specs)
             known = (dataset.in_memory or needs_horizon) and not self._resumes
-            horizon = dataset.rounds if known else None
-            specs = self._usable(with_sigma(self.specs, dataset, stderr.note), dataset, horizon)
+            horizon = dataset.count_rounds() if known else None
+            setups = with_sigma(self.specs, dataset, stderr.note)
+            runs = self._begin(setups, dataset, horizon)
+            setups = [run.setup for run in runs]
             self._source = None if options.in_memory else source
-            total = len(specs) * options.repeats if options.in_memory else source.size
+            total = len(runs) * options.repeats if options.in_memory else source.size
             rows = self.predictions is not None and self.predictions.to_stdout
             with stderr.progress(total, Path(path).name, beside_rows=rows) as self._progress:
-                results = self._learn(dataset, specs, horizon)
-            self.ended_by, summary = watch.ended_by, dataset.facts()
+                results = self._learn(dataset, runs)
+            self.ended_by = watch.ended_by
+            summary = dataset.summary()
         if not options.in_memory:  # reading alternated with learning: subtract the latter
             learning = sum(result.seconds for result in results)
             loaded = max(time.perf_counter() - started - learning, 0.0)
         if options.curve:
             self._add_curves(path, results)
-        own = [spec.learner for spec in specs if spec.kind.own_kernel]
-        scale, kernels = self.preparation.scale, {spec.kernel for spec in specs}
+        own = [setup.learner for setup in setups if setup.kind.own_kernel]
+        kernels = {setup.kernel for setup in setups if setup.kernel}
+        encoder = dataset.encoder
+        scale = encoder.scale
         unneeded = [f"--scale {scale} is applied, but {name} does not need it" for name in own]
         for note in [*summary.notes, *(unneeded if scale != "none" else ())]:
             stderr.note(note)
@@ -186,7 +199,8 @@ class Session:
         if summary.sorted_labels and not options.shuffle:
             warnings.append("the rows are sorted by label; --shuffle permutes them")
         warnings += near_tie_warning(result.record for result in results)
-        if dataset.scaler and not dataset.dense and kernels & {"linear", "polynomial"}:
+        unshifted = any(KERNELS[name].distance is None for name in kernels)
+        if encoder.scaler and not encoder.dense and unshifted:
             warnings.append(f"--scale {scale} divides sparse data and does not shift them")
         for warning in dict.fromkeys(warnings):
             stderr.warn(warning)
@@ -195,18 +209,12 @@ class Session:
             from ahpatron_cli.certify import certified
 
             certificates = certified(
-                dataset, summary, specs, results, seed=options.seed, asked=options.theorem
+                dataset, summary.record, setups, results, seed=options.seed, asked=options.theorem
             )
         more = {"unlabelled": summary.unlabelled, "ended_by": self.ended_by}
-        counts = summary.rounds, summary.features, summary.labels, summary.sha256
-        schema = dataset.traits.schema
         return Report(
             version=__version__,
-            data=DataRecord(
-                dataset.name,
-                *counts,
-                label_names=tuple(label_names(summary.labels, schema)) if schema else None,
-            ),
+            data=summary.record,
             runs=[structs.replace(result.record, **more) for result in results],
             load_seconds=loaded,
             shuffled=options.shuffle,
@@ -222,42 +230,37 @@ class Session:
             )
         self._waits = True
 
-    def _usable(
-        self, specs: Sequence[Setup], dataset: Dataset, horizon: int | None
-    ) -> Sequence[Setup]:
-        """The learners that can run on this file; warns about the others."""
-        if self.options.certify and dataset.classes:
+    def _begin(self, setups: Sequence[Setup], dataset: Dataset, horizon: int | None) -> list[Run]:
+        """Begin the first pass of the learners that can run on this file; warn about the others."""
+        if self.options.certify and dataset.encoder.classes:
             raise usage("--certify requires two classes", "--positive LABEL selects one of them")
-        if self._resumes:
-            return specs
-        usable = list[Setup]()
+        if self.saved and self.saved.model:
+            return [self.saved.model.run(dataset.name, self.options)]
+        runs = list[Run]()
         faults = dict[str, ParameterError]()
-        for spec in specs:
+        for setup in setups:
             try:
-                Run(spec, dataset.name, self.options, 0, horizon, classes=dataset.classes)
-                usable.append(spec)
+                runs.append(begin(dataset, setup, self.options, repeat=0, horizon=horizon))
             except ParameterError as error:
-                faults[spec.learner] = error
-        if not usable:
+                faults[setup.learner] = error
+        if not runs:
             problem = "; ".join(dict.fromkeys(map(str, faults.values())))
             names = [fault.name for fault in faults.values() if fault.kind == "missing"]
             missing = " ".join(f"-p {name}=N" for name in dict.fromkeys(names))
             raise usage(problem, f"give `{missing}`" if missing else None)
         for learner, fault in faults.items():
             self.stderr.warn(f"{fault}; left out: {learner}")
-        return usable
+        return runs
 
-    def _learn(
-        self, dataset: Dataset, specs: Sequence[Setup], horizon: int | None
-    ) -> list[RunResult]:
-        """Run all passes over one file and return their results."""
-        options, tasks = self.options, list(product(specs, range(self.options.repeats)))
+    def _learn(self, dataset: Dataset, runs: list[Run]) -> list[RunResult]:
+        """Run all passes over one file, of which `runs` have begun; return their results."""
+        options = self.options
         observers: list[Observer] = [self._show]
         self._figures.clear()
         if writer := self.predictions:
 
             def write(run: Run, batch: Batch, scores: Floats) -> None:
-                schema = dataset.traits.schema
+                schema = dataset.encoder.schema
                 names = label_names(dataset.labels(), schema)
                 try:
                     writer.write_rounds(run, batch, scores, names, schema.id if schema else None)
@@ -271,13 +274,24 @@ class Session:
 
             observers.append(write)
         if self.saved is not None:
-            return self.saved.run(dataset, specs[0], options, horizon, observers)
-        if not options.in_memory:
-            runs = [begin(dataset, spec, options, 0, horizon) for spec in specs]
+            return self.saved.run(dataset, runs[0], options=options, observers=observers)
+        if not isinstance(dataset, RowsInMemory):
             return run_batches(dataset.batches(), runs, observers)
-        if options.jobs > 1 and len(tasks) > 1 and not self.predictions:
+        passes = len(runs) * options.repeats
+        if options.jobs > 1 and passes > 1 and not self.predictions:
+            setups = [run.setup for run in runs]
+            tasks = list(product(setups, range(options.repeats)))
             return run_parallel(dataset, tasks, options, self._progress)
-        return [run_repeat(dataset, spec, options, repeat, observers) for spec, repeat in tasks]
+        results = []
+        while runs:  # a learner that has finished is let go
+            run = runs.pop(0)
+            setup = run.setup
+            results.append(run_pass(dataset, run, observers))
+            del run
+            for repeat in range(1, options.repeats):
+                result = run_repeat(dataset, setup, options, repeat=repeat, observers=observers)
+                results.append(result)
+        return results
 
     def _add_curves(self, path: str, results: Sequence[RunResult]) -> None:
         """Add the learning curve of each learner: mean and standard deviation over its repeats."""

@@ -89,7 +89,6 @@ class Loop:
         else:
             scores = self._rounds(labels)
             total = sum(scores)
-        self.learner.observe(block)
         self.f.close()
         if not math.isfinite(total):
             _check_finite(np.array(scores))
@@ -193,11 +192,11 @@ class Loop:
         """Replace f by its successor and open the rest of the current block on it."""
         before = self.f
         after = before.successor
-        self.f = after
-        before.successor = None
-        if before is not after:  # else the update has closed the block itself
+        if not before.is_interrupted:  # else the update has closed the block itself
             before.close()
-        after.open(before.block)
+        before.successor = None
+        self.f = after
+        after.open(before.block, before.t + 1)
         return after
 
     def state_dict(self) -> State:
@@ -238,7 +237,8 @@ class Block:
 
     first: int
     """Number of rounds before the block."""
-    points: Points
+    points: Points | None
+    """The examples; None once no journal needs them, so that their memory can be used again."""
     labels: Floats
     weights: list[float] | None
     scores: Floats
@@ -263,7 +263,7 @@ class Journal:
     """
 
     most_rounds = 2**15
-    most_numbers = 2**22
+    most_numbers = 2**20
 
     def __init__(self, loops: Sequence[Loop], rounds: int) -> None:
         begun = time.perf_counter()
@@ -276,10 +276,15 @@ class Journal:
         now = time.perf_counter()
         self._lasts_until = now + 300 * (now - begun)
 
-    def add(self, block: Block) -> None:
-        """Note a block that was learned."""
+    def add(self, block: Block, points: Points) -> None:
+        """Note a block that was learned from these points."""
         self.blocks.append(block)
-        self._numbers += block.points.stored
+        self._numbers += points.stored
+
+    def end(self) -> None:
+        """Let go of the examples. The blocks themselves may be waiting to be counted."""
+        for block in self.blocks:
+            block.points = None
 
     def is_over(self, rounds: int) -> bool:
         """Whether another journal should begin, after `rounds` rounds."""
@@ -523,18 +528,22 @@ class Player:
         """Learn a block and write f(x) to its scores; if this fails, restore the state before."""
         journal = self._journal
         if journal is None or (block.first >= journal.ask_from and journal.is_over(block.first)):
-            self._journal = journal = self._new_journal()
+            journal = self._begin_journal()
+        points = block.points
+        assert points is not None
         scores = block.scores
         try:
             self._complete = False
-            self._run_loops(block, scores)
+            self._run_loops(block, points, scores)
             for loop in self.loops:
                 block.updates += loop.updates
                 block.margin_updates += loop.margin_updates
             self._uncounted.append(block)
-            self._rounds = block.first + block.points.size
-            if journal is not None:
-                journal.add(block)
+            self._rounds = block.first + points.size
+            if journal is None:
+                block.points = None
+            else:
+                journal.add(block, points)
             self._complete = True
         except BaseException:
             self._undo(block)
@@ -543,12 +552,16 @@ class Player:
         if pending == UNCOUNTED_BLOCKS or pending * scores.size >= UNCOUNTED_SCORES:
             self._count()
 
-    def _new_journal(self) -> Journal | None:
-        """A journal that begins now; None if the learner cannot be saved."""
+    def _begin_journal(self) -> Journal | None:
+        """Begin another journal; None if the learner cannot be saved."""
+        before = self._journal
         try:
-            return Journal(self.loops, self._rounds)
+            self._journal = Journal(self.loops, self._rounds)
         except StateError:
-            return None
+            self._journal = None
+        if before is not None:
+            before.end()
+        return self._journal
 
     def _undo(self, block: Block) -> None:
         """Restore the player as it was before a block; if that fails, it stays incomplete."""
@@ -563,19 +576,23 @@ class Player:
             self.loops = again.loops
             journal.blocks = [one for one in journal.blocks if one is not block]
             for earlier in journal.blocks:
-                self._run_loops(earlier, np.empty((earlier.points.size, *self._shape)))
+                assert earlier.points is not None
+                unused = np.empty((earlier.points.size, *self._shape))
+                self._run_loops(earlier, earlier.points, unused)
             self._uncounted = [one for one in self._uncounted if one.first < block.first]
             self._rounds = block.first
             self._complete = True
 
-    def _run_loops(self, block: Block, scores: Floats) -> None:
+    def _run_loops(self, block: Block, points: Points, scores: Floats) -> None:
         """Run a block in all loops; write f(x) of each round before its update to `scores`."""
+        weights = block.weights
+        first = block.first
         if len(self.loops) == 1:
-            scores[:] = self.loops[0].run(block.points, block.labels, block.weights, block.first)
+            scores[:] = self.loops[0].run(points, block.labels, weights=weights, first=first)
             return
         for c, loop in enumerate(self.loops):
             signs = np.where(block.labels == c, 1.0, -1.0)
-            scores[:, c] = loop.run(block.points, signs, block.weights, block.first)
+            scores[:, c] = loop.run(points, signs, weights=weights, first=first)
 
     def _blocks(self, rows: Rows, before: int) -> Iterator[Points]:
         """Yield rows as points, block by block; `before` is the number of earlier rounds."""
@@ -675,7 +692,8 @@ class Player:
     def statistics(self) -> dict[str, int | float | None]:
         """Statistics of the learner in addition to the tally, by name.
 
-        With one learner per class, counts are summed and all other statistics are left out.
+        With one learner per class, statistics that are integers in the first are summed over the
+        classes, and all others are left out.
         """
         reports = [loop.learner.statistics() for loop in self.loops]
         if len(reports) == 1:

@@ -239,6 +239,8 @@ def _problem_of(kind: Any) -> str | None:
         return "must have a `name` and a `title`"
     if "__dataclass_fields__" not in vars(kind):
         return "must be a dataclass: put @dataclass before it"
+    if hasattr(kind, "observe"):
+        return f"defines `observe`, which is no longer called; use `next_call`: {GUIDE}"
     has_old_methods = any(hasattr(kind, name) for name in ("wants", "steps", "each_round"))
     if has_old_methods or _parameters_of(kind.update) != ["self", "f", "y", "margin"]:
         return f"is written for version 0.2; it must define update(self, f, y, margin): {GUIDE}"

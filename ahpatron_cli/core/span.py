@@ -39,8 +39,8 @@ class SpanExpansion(Expansion):
     remained after Q was recomputed. `spans` says whether Q is kept.
     """
 
-    kept: ClassVar[Any] = {
-        **Expansion.kept,
+    state_fields: ClassVar[Any] = {
+        **Expansion.state_fields,
         "Q": Symmetric,
         "drift": float,
         "_joined": int,
@@ -70,8 +70,8 @@ class SpanExpansion(Expansion):
         super().check(state)
         self.spans = self._has_room() and self.Q.size == self.size  # once given up, Q is empty
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         if self.spans:
             self.Q.open(len(self.a), block.size)
 
@@ -82,7 +82,7 @@ class SpanExpansion(Expansion):
         elif self.Q.size:
             self.Q = Symmetric()
         super().close()
-        probe_after = self.probe_every if self._gram is None else 1
+        probe_after = self.probe_every if self._matrix is None else 1
         if spans and self._joined >= probe_after:
             self._probe()
 
@@ -104,7 +104,7 @@ class SpanExpansion(Expansion):
         d = self.Q.times(k)
         squared = self.diagonal[self.t] - ddot(k, d)
         floor = SLACK
-        if squared < NEAR_SPAN and self._gram is not None:  # few digits are left: refine d once
+        if squared < NEAR_SPAN and self._matrix is not None:  # few digits are left: refine d once
             support = self.support
             residual = np.zeros(len(k))
             residual[support] = k[support] - self.gram() @ d[support]
@@ -137,10 +137,10 @@ class SpanExpansion(Expansion):
         """Recompute Q if it has drifted from K^{-1}."""
         assert self.points is not None
         self._joined = 0
-        if self._gram is None:
+        if self._matrix is None:
             gram = self.kernel.between(self.points, self.points)
         else:
-            gram = self._mirror()
+            gram = self._matrix.whole(self.size)
         if self._error(gram) > max(DRIFT, 10 * self.drift):
             self.Q.set_inverse(gram)
             self.drift = self._error(gram)
@@ -163,7 +163,7 @@ class PrunedExpansion(SpanExpansion):
     """
 
     probe_every = 256
-    kept: ClassVar[Any] = {**SpanExpansion.kept, "_in_span": "fixed"}
+    state_fields: ClassVar[Any] = {**SpanExpansion.state_fields, "_in_span": "fixed"}
 
     def __init__(self, kernel: Kernel, in_span: float) -> None:
         super().__init__(kernel)

@@ -30,7 +30,7 @@ class Symmetric(Stateful):
     are the vectors v_e; the others are spare.
     """
 
-    kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e"}
+    state_fields: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e"}
     waiting = 32  # number of changes that may stay pending from one block to the next
     _room: Floats = np.empty(0)
     _used: Floats = np.empty(0)  # memory of A

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from ahpatron_cli.data.hashes import RowHash
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.source import Source, changed, first_batches
 from ahpatron_cli.signals import StreamEnded, watch
+
+if TYPE_CHECKING:
+    from ahpatron_cli.data.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +107,6 @@ class FileInfo:
     no_final_newline: bool = False
     remarks: tuple[str, ...] = ()
     """Notes on the columns of a table, for the user."""
-    schema: Any = None
-    """The `Schema` of a table; None for LIBSVM text."""
 
     @property
     def features(self) -> int:
@@ -144,8 +145,10 @@ class Reader(ABC):
         self.faults = 0
         self.stopped = False
         """Whether reading stopped at a fault that makes the rest of the file meaningless."""
-        self.traits = FileInfo()
+        self.info = FileInfo()
         """Facts about the file so far."""
+        self.schema: Schema | None = None
+        """How columns of a table become features and labels; None for LIBSVM text."""
         self.tally: LabelTally | None = None
         """Counts of the labels of all rows, if these were read before."""
         self._row_hash = RowHash()

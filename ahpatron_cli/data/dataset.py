@@ -1,40 +1,37 @@
 """Data sets ready for learning: encoded labels, scaled features, dense or sparse batches.
 
-A stream is read once, in file order; rows of a pipe are passed on as they arrive. Examples in
-memory can be read repeatedly and in any order. Both are prepared by the same rules.
+The rows of a stream are read once, in file order; those of a pipe are passed on as they arrive.
+Rows in memory can be read repeatedly and in any order. An `Encoder` prepares both.
 """
 
 from __future__ import annotations
 
 import pickle
 import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from ahpatron_cli.core import BLOCK
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, unit_rows, width_of
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, width_of
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
-from ahpatron_cli.data.labels import (
-    PLAIN_PAIRS,
-    LabelMap,
-    Labels,
-    LabelTally,
-    describe,
-    find_labels,
-    show,
-)
-from ahpatron_cli.data.layout import DENSE_WIDTH, is_dense
+from ahpatron_cli.data.encoder import Encoder, as_wide_as_needed, labelled_rows
+from ahpatron_cli.data.label_codes import LabelCodes, SeenLabels
+from ahpatron_cli.data.labels import OTHER, PLAIN_PAIRS, Labels, LabelTally, describe, find_labels
+from ahpatron_cli.data.layout import is_dense
+from ahpatron_cli.data.libsvm.grammar import Fault
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import Source, changed
 from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
-from ahpatron_cli.errors import bad_data, usage
+from ahpatron_cli.errors import UserError, bad_data, usage
+from ahpatron_cli.records import DataRecord
 from ahpatron_cli.signals import StreamEnded, watch
 
 CHUNK_ROWS = 16 * BLOCK
@@ -65,90 +62,51 @@ class Preparation:
     @property
     def learned(self) -> str:
         """The scale as text, with the number of rows from which it is computed."""
-        learned = self.scale in LEARNED_SCALES
-        return f"{self.scale} of the first {self.warm_up}" if learned else self.scale
-
-
-@dataclass(frozen=True)
-class StreamState:
-    """State of an earlier stream that a new one continues."""
-
-    labels: Labels
-    scaler: Scaler | None = None
-    dense: bool | None = None
-    width: int = 0
-    """Number of columns so far."""
-    schema: Schema | None = None
-    """How columns of a table become features and labels; None for LIBSVM text."""
+        if self.scale in LEARNED_SCALES:
+            return f"{self.scale} of the first {self.warm_up}"
+        return self.scale
 
 
 @dataclass(frozen=True)
 class DataSummary:
     """Summary of a file after it was read."""
 
-    rounds: int
-    features: int
-    labels: Labels
-    sha256: str | None
+    record: DataRecord
     notes: tuple[str, ...]
+    """Notes for the user, such as how labels were encoded."""
     sorted_labels: bool
-    unlabelled: int = 0
+    """Whether the rows are sorted by label."""
+    unlabelled: int
+    """Number of rows without a label."""
 
 
-class Dataset:
-    """Examples of a file in memory (from `load` or `mapped`), or of a stream (from `stream`).
+class Dataset(ABC):
+    """Examples of a file, prepared for learners by an encoder."""
 
-    `known` is the state of an earlier stream that is continued, if any.
-    """
+    in_memory: bool
+    """Whether the examples can be read repeatedly and in any order."""
 
     def __init__(
-        self,
-        name: str,
-        preparation: Preparation,
-        traits: FileInfo,
-        rows: Batch | Reader,
-        known: StreamState | None = None,
-        sha256: str | None = None,
-        *,
-        may_restart: bool = False,
+        self, name: str, preparation: Preparation, *, info: FileInfo, encoder: Encoder
     ) -> None:
-        self.name, self.preparation = name, preparation
-        self.traits = traits
+        self.name = name
+        self.preparation = preparation
+        self.info = info
         """Facts about the file, as far as it was read."""
-        self._rows, self._known, self._sha256 = rows, known, sha256
-        self._may_restart = may_restart
-        self._labels: LabelMap | None = None
-        self.dense = False
-        """Whether rows are dense; decided by the first rows."""
-        self.scaler = known.scaler if known else None
-        """The scaling of the features; None before it is fitted, or without scaling."""
-        self.width = 0
+        self.encoder = encoder
+        self.width = encoder.width
         """Number of columns so far, as of the last batch."""
-        if isinstance(rows, Batch):
-            self._map().encode(rows.labels, rows.lines)
+        self._seen = SeenLabels(encoder.labels, name)
 
-    @property
-    def in_memory(self) -> bool:
-        """Whether the examples are in memory, and can be read repeatedly and in any order."""
-        return isinstance(self._rows, Batch)
-
-    @property
-    def rounds(self) -> int | None:
+    @abstractmethod
+    def count_rounds(self) -> int | None:
         """Number of rounds, by a scan if necessary; None if it cannot be known in advance."""
-        if isinstance(self._rows, Batch):
-            return len(self._rows.labels)
-        found = self._rows.scan()
-        return found.rows if found else None
 
-    @property
-    def classes(self) -> tuple[float, ...] | None:
-        """Labels of all classes, in order, if there are more than two; else None."""
-        return self._map().classes
+    @abstractmethod
+    def warm_up(self) -> tuple[Rows, Floats]:
+        """The first labelled rows and their labels, from which σ is selected."""
 
-    def labels(self) -> Labels:
-        """Labels in the order of their codes, as far as they were seen."""
-        return self._map().labels()
-
+    @abstractmethod
     def batches(
         self, order: Integers | None = None, first_round: int = 0, rows: int = CHUNK_ROWS
     ) -> Iterator[Batch]:
@@ -159,14 +117,71 @@ class Dataset:
         do not depend on later rows. Batches have at most `rows` rows; those of pipes are the rows
         that have arrived.
         """
-        labels = self._map()
-        self.width = self._known.width if self._known else 0
-        if self.traits.schema:  # the schema fixes the width
-            self.width = max(self.width, self.traits.max_index + 1)
-        waits = isinstance(self._rows, Reader) and self._rows.source.waits
-        for batch, open_rounds in _aligned(self._taken(order), first_round % BLOCK, waits):
-            self._check_width(batch)
-            widens = self.dense and width_of(batch.rows) > self.width
+
+    @abstractmethod
+    def _sha256(self) -> str | None:
+        """Hash of the file; see `Reader.sha256`."""
+
+    def labels(self) -> Labels:
+        """Labels in the order of their codes, as far as they were seen."""
+        return self._seen.labels()
+
+    def costs(self, by_label: Mapping[float | str, float]) -> tuple[float, ...] | None:
+        """Weights of examples in the order of the labels, from --cost; None if there are none."""
+        if not by_label:
+            return None
+        if self.encoder.schema is None:
+            self._seen.expect(self._expected_labels(by_label))
+        return self.encoder.weights(by_label, self.labels())
+
+    def _expected_labels(self, named: Iterable[float | str]) -> list[float]:
+        """The labels that decide what -1 stands for: those that options name."""
+        if self.encoder.labels.positive is not None:
+            return []
+        return [label for label in named if not isinstance(label, str)]
+
+    def summary(self) -> DataSummary:
+        """What was read, with its hash; for a stream, call this after all batches were read.
+
+        A UserError if there is nothing to learn, or if the file has changed meanwhile.
+        """
+        schema = self.encoder.schema
+        positive_named = schema is not None and schema.positive is not None
+        labels = self._seen.finish(self.preparation.limit, positive_named=positive_named)
+        encoding = describe(labels)
+        label_names = None
+        if schema:
+            names = schema.label_names(labels)
+            label_names = tuple(name or OTHER for name in names)
+            if len(labels) > 2:
+                known = [name for name in names if name]
+                encoding = f"{len(labels)} classes: {listed(known)}"
+        notes = self.info.notes
+        if encoding:
+            notes = (encoding, *notes)
+        record = DataRecord(
+            path=self.name,
+            rounds=self._seen.rows,
+            features=self.info.features,
+            labels=labels,
+            sha256=self._sha256(),
+            label_names=label_names,
+        )
+        return DataSummary(
+            record=record,
+            notes=notes,
+            sorted_labels=self._seen.are_sorted,
+            unlabelled=self._seen.unlabelled,
+        )
+
+    def _parts(
+        self, batches: Iterable[Batch], *, first_round: int, rows: int, waits: bool
+    ) -> Iterator[Batch]:
+        """Yield raw examples in parts that are learned at once; sets `width` before each."""
+        self.width = self.encoder.width
+        for batch, open_rounds in _aligned(batches, first_round % BLOCK, waits):
+            self.encoder.check_width(batch, self.name)
+            widens = self.encoder.dense and width_of(batch.rows) > self.width
             step = BLOCK if widens else rows  # signals are handled between batches
             count = len(batch.labels)
             for start, stop in pairwise([0, *range(step - open_rounds, count, step), count]):
@@ -176,249 +191,233 @@ class Dataset:
                 except StreamEnded:
                     return
                 part = batch.part(slice(start, stop))
-                used = _as_wide_as_needed(part.rows)
-                self.width = max(self.width, width_of(used))
-                encoded = labels.encode(part.labels, part.lines, count=not self.in_memory)
-                yield Batch(self._ready(used, self.width), encoded, part.lines, part.ids)
+                used = replace(part, rows=as_wide_as_needed(part.rows))
+                self.width = max(self.width, width_of(used.rows))
+                yield used
 
-    def _taken(self, order: Integers | None) -> Iterator[Batch]:
-        """Yield the raw examples, in file order or in the order of these row numbers."""
-        if isinstance(self._rows, Reader):
-            assert order is None, "a stream has no order except its own"
-            yield from self._rows.batches
-            return
-        order = np.arange(len(self._rows.labels)) if order is None else order
-        for start in range(0, len(order), CHUNK_ROWS):
-            yield self._rows.take(order[start : start + CHUNK_ROWS])
+
+class StreamedRows(Dataset):
+    """The rows of a stream, which are read once, in file order."""
+
+    in_memory = False
+
+    def __init__(
+        self, reader: Reader, preparation: Preparation, encoder: Encoder, expected: Iterable[float]
+    ) -> None:
+        """`expected` are labels that are known before their rows are encoded."""
+        super().__init__(reader.source.name, preparation, info=reader.info, encoder=encoder)
+        self._reader = reader
+        self._seen.expect(expected)
+
+    def count_rounds(self) -> int | None:
+        found = self._reader.scan()
+        return found.rows if found else None
 
     def warm_up(self) -> tuple[Rows, Floats]:
-        """The first labelled rows and their labels, from which σ is selected.
+        """The first labelled rows and their labels; call this before `batches`."""
+        count = self.preparation.warm_up
+        head = labelled_rows(self._reader.head(count, wait=True), count)
+        self.encoder.check_width(head, self.name)
+        self._seen.check(head.labels, head.lines)
+        encoded = self.encoder.encode(head)
+        return encoded.rows, encoded.labels
 
-        For a stream, call this before `batches`.
-        """
-        labels, head = self._map(), self._labelled(self._head(self.preparation.warm_up, wait=True))
-        return self._ready(head.stored), labels.encode(head.labels, head.lines, count=False)
+    def batches(
+        self, order: Integers | None = None, first_round: int = 0, rows: int = CHUNK_ROWS
+    ) -> Iterator[Batch]:
+        assert order is None, "a stream has no order except its own"
+        self._reader.head(1, wait=False)  # raises `StreamEnded` if a signal came before
+        waits = self._reader.source.waits
+        parts = self._parts(self._reader.batches, first_round=first_round, rows=rows, waits=waits)
+        for part in parts:
+            self._seen.check(part.labels, part.lines)
+            encoded = self.encoder.encode(part, self.width)
+            self._seen.count(encoded.labels)
+            yield encoded
 
-    def _head(self, rows: int, *, wait: bool) -> Batch:
-        """The first rows, at least `rows` of them with labels if possible; see `Reader.head`."""
-        if isinstance(self._rows, Batch):
-            return self._rows.part(slice(0, min(rows, len(self._rows.labels))))
-        return self._rows.head(rows, wait=wait)
-
-    def _map(self) -> LabelMap:
-        """Create the map of labels; the first rows also decide layout and scale."""
-        if self._labels is not None:
-            return self._labels
-        preparation, known = self.preparation, self._known
-        learns = preparation.scale in LEARNED_SCALES and self.scaler is None
-        head = self._head(preparation.warm_up if learns else BLOCK, wait=learns)
-        self._labels = self._label_map(head.labels)
-        first = head.part(slice(0, min(BLOCK, len(head.labels))))
-        width = width_of(_as_wide_as_needed(first.stored))
-        self.dense = is_dense(len(first.labels), width, stored=first.values)
-        if preparation.layout != "auto":
-            self.dense = preparation.layout == "dense"
-        if known is not None and known.dense is not None:
-            self.dense = known.dense
-        if learns:
-            labelled = self._labelled(head).stored
-            self.scaler = Scaler.fitted(self._ready(labelled), preparation.scale)
-        return self._labels
-
-    def _label_map(self, first: Floats) -> LabelMap:
-        """Label map from the model, --labels or a scan; no scan if the `first` labels are plain."""
-        name, positive, given = self.name, self.preparation.positive, self.preparation.labels
-        if self._known is not None:
-            labels = tuple(label for label in self._known.labels if label is not None)
-            return LabelMap(name, "model", labels if len(labels) > 1 else None, positive)
-        if positive is not None or given is not None:
-            return LabelMap(name, "option", given, positive)
-        if isinstance(self._rows, Batch):
-            tally = LabelTally().add(self._rows.labels)
-            return LabelMap(name, "scan", find_labels(name, tally))
-        plain = any(set(first[~np.isnan(first)].tolist()) <= set(pair) for pair in PLAIN_PAIRS)
-        if plain and self._may_restart:
-            return LabelMap(name, "file")
-        if (found := self._rows.scan()) is not None:
-            return LabelMap(name, "scan", find_labels(name, found))
-        if self.traits.schema and (codes := self._codes_of_a_pipe(self.traits.schema)):
-            return LabelMap(name, "schema", codes)
-        of_pipe = LabelMap(name, "pipe")
-        of_pipe.expect(first[~np.isnan(first)].tolist())
-        return of_pipe
-
-    def _codes_of_a_pipe(self, schema: Schema) -> tuple[float, ...] | None:
-        """Codes of the labels of a table that is read from a pipe; None if there is only one.
-
-        Text has a code for each label, so classes that appear later would change those before:
-        all classes must be named.
-        """
-        if schema.positive is not None:
-            return PLAIN_PAIRS[0]
-        codes = tuple(sorted({*schema.labels.values()}))
-        if len(codes) > 2 and not self.preparation.table.labels:
-            problem = f"{len(codes)} classes in the first rows: {listed(schema.labels)}"
-            named = shlex.quote(",".join(schema.labels))
-            hint = f"a pipe cannot be read ahead: name all labels (`--labels {named}`) or one "
-            hint += "against all others: `--positive LABEL`"
-            raise bad_data(problem, self.name, hint=hint)
-        return codes if len(codes) > 1 else None
-
-    def _labelled(self, head: Batch) -> Batch:
-        """Those of the first rows that have labels, with no more columns than they use."""
-        numbers = np.flatnonzero(~np.isnan(head.labels))[: self.preparation.warm_up]
-        labelled = head.take(numbers)
-        labelled = replace(labelled, rows=_as_wide_as_needed(labelled.rows))
-        self._check_width(labelled)
-        return labelled
-
-    def _ready(self, rows: Rows, width: int = 0) -> Rows:
-        """Convert rows to the dense or sparse layout with at least `width` columns; scale them."""
-        formed = unit_rows(rows) if self.preparation.scale == "unit" else rows
-        if not self.dense or width_of(formed) < width or isinstance(formed, CsrRows):
-            formed = compressed(formed)
-            formed = replace(formed, width=max(width, formed.width))
-            formed = formed.dense() if self.dense else formed
-        return formed if self.scaler is None else self.scaler(formed)
-
-    def _check_width(self, batch: Batch) -> None:
-        """Refuse features unknown to the model, and rows that are too wide to be dense."""
-        known = self._known.width if self._known and not self.preparation.allow_new_features else 0
-        if width_of(batch.rows) <= min(known or DENSE_WIDTH, DENSE_WIDTH):
-            return
-        rows = batch.stored
-        for limit, problem, hint in (
-            (known, "a feature that is not in the model", "--allow-new-features accepts it"),
-            (DENSE_WIDTH * self.dense, "rows are too wide to be dense", "use --layout sparse"),
-        ):
-            if limit and rows.width > limit:
-                counts = (rows.values != 0) | (limit != known)
-                beyond = np.flatnonzero((rows.columns >= limit) & counts)
-                if len(beyond):
-                    index = int(rows.columns[beyond[0]])
-                    row = np.searchsorted(rows.indptr, beyond[0], side="right") - 1
-                    problem = f"{problem}: {index}, and {limit - 1} is the largest"
-                    raise bad_data(problem, self.name, int(batch.lines[row]), hint)
-
-    def costs(self, by_label: Mapping[float | str, float]) -> tuple[float, ...] | None:
-        """Weights of examples in the order of the labels, from --cost; None if there are none."""
-        if not by_label:
-            return None
-        schema = self.traits.schema
-        if schema is None:
-            self._expect(by_label)
-        labels: Labels = self.classes or self.labels()
-        names: list[float | str | None] = list(labels)
-        if schema:
-            names = schema.label_names(labels)
-            by_label = {schema.label_named(str(name)) or name: w for name, w in by_label.items()}
-        if unknown := [name for name in by_label if name not in names]:
-            every = [unknown[0], *(name for name in names if name is not None)]
-            shown = [name if isinstance(name, str) else show(name) for name in every]
-            problem = f"--cost names the label {shown[0]}, which the data do not have"
-            raise usage(problem, f"the labels are {listed(shown[1:])}")
-        return tuple(1.0 if name is None else float(by_label.get(name, 1)) for name in names)
-
-    def _expect(self, named: Iterable[float | str]) -> None:
-        """Let the labels of the whole file, or these of a pipe, decide what -1 stands for."""
-        found = self._rows.scan() if isinstance(self._rows, Reader) else None
+    def _expected_labels(self, named: Iterable[float | str]) -> list[float]:
+        found = self._reader.scan()
         if found is not None:
-            self._map().expect(found.counts)
-        elif self.preparation.positive is None:
-            self._map().expect(label for label in named if not isinstance(label, str))
+            return list(found.counts)
+        return super()._expected_labels(named)
 
-    def facts(self) -> DataSummary:
-        """Rows, features, labels and hash; for a stream, call this after all batches were read."""
-        known, traits = self._map(), self.traits
-        positive_named = traits.schema is not None and traits.schema.positive is not None
-        labels = known.finish(self.preparation.limit, positive_named=positive_named)
-        encoding = describe(labels)
-        if traits.schema and len(labels) > 2:
-            encoding = (
-                f"{len(labels)} classes: {listed(filter(None, traits.schema.label_names(labels)))}"
-            )
-        notes = tuple(filter(None, (encoding, *traits.notes)))
-        hashed = self._rows.sha256() if isinstance(self._rows, Reader) else self._sha256
-        return DataSummary(
-            known.rows, traits.features, labels, hashed, notes, known.sorted, known.unlabelled
-        )
+    def _sha256(self) -> str | None:
+        return self._reader.sha256()
+
+
+class RowsInMemory(Dataset):
+    """All rows of a file in memory."""
+
+    in_memory = True
+
+    def __init__(
+        self,
+        name: str,
+        preparation: Preparation,
+        *,
+        info: FileInfo,
+        encoder: Encoder,
+        whole: Batch,
+        sha256: str | None,
+    ) -> None:
+        super().__init__(name, preparation, info=info, encoder=encoder)
+        self._whole = whole
+        self._hash = sha256
+        self._seen.check(whole.labels, whole.lines)
+        self._seen.count(encoder.labels.encode(whole.labels))
+
+    def count_rounds(self) -> int:
+        return len(self._whole.labels)
+
+    def warm_up(self) -> tuple[Rows, Floats]:
+        count = self.preparation.warm_up
+        first = self._whole.part(slice(0, min(count, self.count_rounds())))
+        head = labelled_rows(first, count)
+        self.encoder.check_width(head, self.name)
+        encoded = self.encoder.encode(head)
+        return encoded.rows, encoded.labels
+
+    def batches(
+        self, order: Integers | None = None, first_round: int = 0, rows: int = CHUNK_ROWS
+    ) -> Iterator[Batch]:
+        taken = self._taken(np.arange(self.count_rounds()) if order is None else order)
+        for part in self._parts(taken, first_round=first_round, rows=rows, waits=False):
+            yield self.encoder.encode(part, self.width)
+
+    def _taken(self, order: Integers) -> Iterator[Batch]:
+        """Yield the raw examples in the order of these row numbers."""
+        for start in range(0, len(order), CHUNK_ROWS):
+            yield self._whole.take(order[start : start + CHUNK_ROWS])
+
+    def _sha256(self) -> str | None:
+        return self._hash
 
     def save(self, folder: Path) -> None:
         """Write the examples to an empty folder, from which `mapped` reads them."""
-        assert isinstance(self._rows, Batch)
-        rows = self._rows.stored
-        of_rows: list[Any] = [rows.indptr, rows.columns, rows.values]
-        for number, array in enumerate([self._rows.labels, self._rows.lines, *of_rows]):
-            np.save(folder / f"{number}.npy", array)
-        (folder / "others").write_bytes(pickle.dumps((rows.width, self.traits, self._sha256)))
+        rows = self._whole.stored
+        np.save(folder / "labels.npy", self._whole.labels)
+        np.save(folder / "lines.npy", self._whole.lines)
+        np.save(folder / "indptr.npy", rows.indptr)
+        np.save(folder / "columns.npy", rows.columns)
+        np.save(folder / "values.npy", rows.values)
+        others = (self.preparation, self.info, self.encoder, rows.width, self._hash)
+        (folder / "others").write_bytes(pickle.dumps(others))
 
 
-def mapped(name: str, preparation: Preparation, folder: Path) -> Dataset:
-    """A data set written by `Dataset.save`, as a memory map that processes can share."""
-    # as plain arrays, which are faster than np.memmap objects
-    labels, lines, indptr, columns, values = (
-        np.asarray(np.load(folder / f"{n}.npy", mmap_mode="r")) for n in range(5)
+def mapped(name: str, folder: Path) -> RowsInMemory:
+    """Rows written by `RowsInMemory.save`, as a memory map that processes can share."""
+
+    def load_array(part: str) -> np.ndarray:
+        # as a plain array, which is faster than np.memmap
+        return np.asarray(np.load(folder / f"{part}.npy", mmap_mode="r"))
+
+    preparation, info, encoder, width, sha256 = pickle.loads((folder / "others").read_bytes())
+    rows = CsrRows(
+        indptr=load_array("indptr"),
+        columns=load_array("columns"),
+        values=load_array("values"),
+        width=width,
     )
-    width, traits, sha256 = pickle.loads((folder / "others").read_bytes())
-    whole = Batch(CsrRows(indptr, columns, values, width), labels, lines)
-    return Dataset(name, preparation, traits, whole, sha256=sha256)
+    whole = Batch(rows, labels=load_array("labels"), lines=load_array("lines"))
+    return RowsInMemory(name, preparation, info=info, encoder=encoder, whole=whole, sha256=sha256)
+
+
+def _ignore_waiting(rows: int) -> None:
+    """Do not tell anybody that a pipe has to be waited for."""
 
 
 def stream(
     source: Source,
     preparation: Preparation,
-    known: StreamState | None = None,
-    on_wait: Callable[[int], None] = lambda rows: None,
+    continued: Encoder | None = None,
+    on_wait: Callable[[int], None] = _ignore_waiting,
     *,
     may_restart: bool = False,
-) -> Dataset:
-    """A data set that reads a source as a stream.
+) -> StreamedRows:
+    """The rows of a source as a stream; the first rows are read now and held.
 
-    `on_wait` is called with the number of labelled rows so far if the warm-up has to wait for a
-    pipe. With `may_restart`, a file whose first labels are a plain pair is not scanned; if another
-    label follows, `batches` raises `NewLabelError` and the caller must start again.
+    `continued` is the encoder of a model that is continued: then no row is read yet. `on_wait` is
+    called with the number of labelled rows so far if the warm-up has to wait for a pipe. With
+    `may_restart`, a file whose first labels are a plain pair is not scanned; if another label
+    follows, `batches` raises `NewLabelError` and the caller must start again.
     """
-    reader = _reader(source, preparation, known, on_wait)
-    restarts = may_restart and source.rereadable and reader.tally is None
-    return Dataset(source.name, preparation, reader.traits, reader, known, may_restart=restarts)
+    reader = reader_of(source, preparation, continued, on_wait=on_wait)
+    if continued:
+        encoder = _continuing(continued, reader, preparation)
+        return StreamedRows(reader, preparation, encoder, expected=())
+    learns = preparation.scale in LEARNED_SCALES
+    head = reader.head(preparation.warm_up if learns else BLOCK, wait=learns)
+    first = head.labels[~np.isnan(head.labels)]
+    may_restart = may_restart and source.rereadable and reader.tally is None
+    codes = _codes_of_stream(reader, preparation, first, may_restart=may_restart)
+    encoder = _fitted(head, codes, reader, preparation)
+    expected = first.tolist() if codes.origin == "pipe" else []
+    return StreamedRows(reader, preparation, encoder, expected=expected)
 
 
 def load(
     source: Source,
     preparation: Preparation,
-    known: StreamState | None = None,
+    continued: Encoder | None = None,
     sha256: str | None = None,
-) -> Dataset:
+) -> RowsInMemory:
     """Load all examples of a source into memory.
 
-    `sha256` is the expected hash of the file (see `Reader.sha256`), if it was read before.
+    `continued` is the encoder of a model that is continued. `sha256` is the expected hash of the
+    file (see `Reader.sha256`), if it was read before.
     """
-    reader = _reader(source, preparation, known)
+    reader = reader_of(source, preparation, continued)
     parts = [replace(batch, rows=batch.stored) for batch in reader]
-    whole, found = Batch.concatenate(parts), reader.sha256()
+    whole = Batch.concatenate(parts)
+    found = reader.sha256()
     if sha256 not in (None, found):
         raise changed(source.name)
-    return Dataset(source.name, preparation, reader.traits, whole, known, found)
+    if continued:
+        encoder = _continuing(continued, reader, preparation)
+    else:
+        learns = preparation.scale in LEARNED_SCALES
+        count = min(preparation.warm_up if learns else BLOCK, len(whole.labels))
+        codes = _codes_in_memory(whole.labels, preparation, source.name)
+        encoder = _fitted(whole.part(slice(0, count)), codes, reader, preparation)
+    return RowsInMemory(
+        source.name, preparation, info=reader.info, encoder=encoder, whole=whole, sha256=found
+    )
 
 
-def _reader(
+class FaultLog(Protocol):
+    """Something that takes note of the faults of a file."""
+
+    def add(self, line: int, fault: Fault) -> None:
+        """Take note of a fault in LIBSVM text."""
+
+    def add_of_table(self, fault: UserError) -> None:
+        """Take note of a fault in a table."""
+
+
+def reader_of(
     source: Source,
     preparation: Preparation,
-    known: StreamState | None,
-    on_wait: Callable[[int], None] = lambda rows: None,
+    continued: Encoder | None = None,
+    *,
+    on_wait: Callable[[int], None] = _ignore_waiting,
+    faults: FaultLog | None = None,
 ) -> Reader:
-    """The reader for a source (LIBSVM text or table), chosen by its content and name."""
-    schema = known.schema if known else None
-    limit, may_lack_labels = preparation.limit, preparation.may_lack_labels
+    """The reader for a source, LIBSVM text or table, chosen by its content and name.
+
+    `continued` is the encoder of a model that is continued. With `faults`, faulty lines are left
+    out; without, the first one is an error.
+    """
+    schema = continued.schema if continued else None
     if not schema and not is_table(source, preparation.table):
         return SvmReader(
             source,
             max_features=preparation.max_features,
-            max_rows=limit,
-            may_lack_labels=may_lack_labels,
+            max_rows=preparation.limit,
+            on_fault=faults.add if faults else None,
+            may_lack_labels=preparation.may_lack_labels,
             on_wait=on_wait,
         )
-    if known and not schema:
+    if continued and not schema:
         problem = "this is a table, and the model was trained on LIBSVM text"
         hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
         raise bad_data(problem, source.name, hint=hint)
@@ -429,20 +428,112 @@ def _reader(
         source,
         preparation.table,
         schema,
-        max_rows=limit,
-        may_lack_labels=may_lack_labels,
+        max_rows=preparation.limit,
+        may_lack_labels=preparation.may_lack_labels,
         warm_up=preparation.warm_up,
         on_wait=on_wait,
+        on_fault=faults.add_of_table if faults else None,
     )
     check_features(reader.schema, preparation.max_features, source.name)
     return reader
 
 
-def _as_wide_as_needed(rows: Rows) -> Rows:
-    """The same rows with no more columns than they use; a slice of sparse rows may be wider."""
-    if not isinstance(rows, CsrRows):
-        return rows
-    return replace(rows, width=int(rows.columns.max(initial=-1)) + 1)
+def _continuing(continued: Encoder, reader: Reader, preparation: Preparation) -> Encoder:
+    """The encoder of a model for this source."""
+    return replace(
+        continued,
+        width=max(continued.width, _width_of_table(reader.schema)),
+        schema=reader.schema,
+        refuses_new_features=continued.refuses_new_features and not preparation.allow_new_features,
+    )
+
+
+def _fitted(head: Batch, codes: LabelCodes, reader: Reader, preparation: Preparation) -> Encoder:
+    """The encoder for a source with these first rows and codes of labels."""
+    encoder = Encoder(
+        labels=codes,
+        dense=_is_dense(head, preparation.layout),
+        width=_width_of_table(reader.schema),
+        scale=preparation.scale,
+        schema=reader.schema,
+    )
+    if preparation.scale not in LEARNED_SCALES:
+        return encoder
+    rows = labelled_rows(head, preparation.warm_up)
+    encoder.check_width(rows, reader.source.name)
+    scaler = Scaler.fitted(encoder.convert(rows.rows), preparation.scale)
+    return replace(encoder, scaler=scaler)
+
+
+def _is_dense(head: Batch, layout: str) -> bool:
+    """Whether the rows are learned as dense ones: by the first block, unless --layout says it."""
+    if layout != "auto":
+        return layout == "dense"
+    first = head.part(slice(0, min(BLOCK, len(head.labels))))
+    width = width_of(as_wide_as_needed(first.stored))
+    return is_dense(len(first.labels), width, stored=first.values)
+
+
+def _width_of_table(schema: Schema | None) -> int:
+    """Number of columns that the schema of a table determines; 0 for LIBSVM text."""
+    return len(schema.features) + 1 if schema else 0
+
+
+def _codes_in_memory(labels: Floats, preparation: Preparation, path: str) -> LabelCodes:
+    """Codes of the labels of a file, given all of its labels."""
+    given = _codes_of_options(preparation)
+    if given:
+        return given
+    tally = LabelTally().add(labels)
+    return LabelCodes("scan", find_labels(path, tally) or ())
+
+
+def _codes_of_options(preparation: Preparation) -> LabelCodes | None:
+    """Codes of the labels that --positive or --labels names; None without these."""
+    if preparation.positive is None and preparation.labels is None:
+        return None
+    return LabelCodes("option", preparation.labels or (), preparation.positive)
+
+
+def _codes_of_stream(
+    reader: Reader, preparation: Preparation, first: Floats, *, may_restart: bool
+) -> LabelCodes:
+    """Codes of the labels of a stream, by options, by its `first` labels or by a scan."""
+    given = _codes_of_options(preparation)
+    if given:
+        return given
+    distinct = set(first.tolist())
+    are_plain = any(distinct <= set(pair) for pair in PLAIN_PAIRS)
+    if are_plain and may_restart:
+        return LabelCodes("file")
+    found = reader.scan()
+    if found is not None:
+        return LabelCodes("scan", find_labels(reader.source.name, found) or ())
+    if reader.schema:
+        codes = _codes_of_table(reader.schema, preparation, reader.source.name)
+        if len(codes) > 1:
+            return LabelCodes("schema", codes)
+    return LabelCodes("pipe")
+
+
+def _codes_of_table(schema: Schema, preparation: Preparation, path: str) -> tuple[float, ...]:
+    """Codes of the labels of a table that is read from a pipe, as far as they are known.
+
+    Text has a code for each label, so classes that appear later would change those before:
+    all classes must be named.
+    """
+    if schema.positive is not None:
+        return PLAIN_PAIRS[0]
+    codes = tuple(sorted({*schema.labels.values()}))
+    if len(codes) > 2 and not preparation.table.labels:
+        problem = f"{len(codes)} classes in the first rows: {listed(schema.labels)}"
+        named = shlex.quote(",".join(schema.labels))
+        hint = (
+            f"a pipe cannot be read ahead: name all labels (`--labels {named}`) or one "
+            "against all others: `--positive LABEL`"
+        )
+        raise bad_data(problem, path, hint=hint)
+    return codes
 
 
 def _aligned(
@@ -455,9 +546,14 @@ def _aligned(
     rest: Batch | None = None
     for batch in batches:
         joined = batch if rest is None else Batch.concatenate([rest, batch])
+        rest = None
         count = len(joined.labels)
-        end = count if waits else max((count + open_rounds) // BLOCK * BLOCK - open_rounds, 0)
-        rest = joined.part(slice(end, count)) if end < count else None
+        end = count
+        if not waits:
+            whole_blocks = (count + open_rounds) // BLOCK
+            end = max(whole_blocks * BLOCK - open_rounds, 0)
+        if end < count:
+            rest = joined.part(slice(end, count))
         if end:
             yield joined.part(slice(0, end)), open_rounds
             open_rounds = (open_rounds + end) % BLOCK

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from ahpatron_cli.data.batch import Batch
 
 Words: TypeAlias = NDArray[np.uint64]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_SALT = np.uint64(0x243F6A8885A308D3)
+"""Constants that make a key of a column number."""
+_FACTORS = {
+    np.uint64(30): np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(27): np.uint64(0x94D049BB133111EB),
+}
+"""Shifts of SplitMix64, each with the factor that follows."""
+_LAST_SHIFT = np.uint64(31)
 
 
 class RowHash:
@@ -29,16 +38,23 @@ class RowHash:
     def add(self, batch: Batch) -> None:
         """Add the examples of a batch."""
         rows = batch.stored
-        self._labels.update(np.ascontiguousarray(batch.labels, dtype="<f8").data)
-        self._sizes.update(np.diff(rows.indptr).astype("<i8").data)
-        self._columns.update(rows.columns.astype("<i8").data)
-        self._values.update(np.ascontiguousarray(rows.values, dtype="<f8").data)
+        labels = np.ascontiguousarray(batch.labels, dtype="<f8")
+        sizes = np.diff(rows.indptr).astype("<i8")
+        columns = rows.columns.astype("<i8")
+        values = np.ascontiguousarray(rows.values, dtype="<f8")
+        self._labels.update(labels.data)
+        self._sizes.update(sizes.data)
+        self._columns.update(columns.data)
+        self._values.update(values.data)
 
     def hexdigest(self) -> str:
         """The hash in hexadecimal."""
-        parts = (self._labels, self._sizes, self._columns, self._values)
-        digests = b"".join(part.digest() for part in parts)
-        return hashlib.sha256(digests).hexdigest()
+        whole = hashlib.sha256()
+        whole.update(self._labels.digest())
+        whole.update(self._sizes.digest())
+        whole.update(self._columns.digest())
+        whole.update(self._values.digest())
+        return whole.hexdigest()
 
 
 class RowChecksum:
@@ -46,20 +62,33 @@ class RowChecksum:
 
     def __init__(self) -> None:
         self.rounds = 0
-        self._sums = [0, 0, 0, 0]
+        self._labels = 0
+        self._sizes = 0
+        self._columns = 0
+        self._values = 0
 
     def add(self, batch: Batch) -> None:
         """Add rows to the checksum; independent of how they are split into batches."""
         rows = batch.stored  # sparse: a file that grew may have more columns
-        parts = batch.labels, np.diff(rows.indptr), rows.columns, rows.values
-        for number, part in enumerate(parts):
-            self._sums[number] = zlib.crc32(np.ascontiguousarray(part).data, self._sums[number])
+        sizes = np.diff(rows.indptr)
+        self._labels = _crc32(batch.labels, self._labels)
+        self._sizes = _crc32(sizes, self._sizes)
+        self._columns = _crc32(rows.columns, self._columns)
+        self._values = _crc32(rows.values, self._values)
         self.rounds += len(batch.labels)
 
     @property
     def digest(self) -> int:
         """The checksum as a single integer."""
-        return zlib.crc32(repr(self._sums).encode())
+        sums = [self._labels, self._sizes, self._columns, self._values]
+        text = repr(sums)
+        return zlib.crc32(text.encode())
+
+
+def _crc32(numbers: np.ndarray, before: int) -> int:
+    """The checksum of numbers that follow others, whose checksum is `before`."""
+    contiguous = np.ascontiguousarray(numbers)
+    return zlib.crc32(contiguous.data, before)
 
 
 def row_hashes(rows: CsrRows) -> Words:
@@ -69,13 +98,18 @@ def row_hashes(rows: CsrRows) -> Words:
     collide with probability 2^-64.
     """
     values = np.ascontiguousarray(rows.values)
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    salt = np.uint64(0x243F6A8885A308D3)
-    keys = _mix(rows.columns.astype(np.uint64) * golden + salt)
-    mixed = _mix(keys ^ values.view(np.uint64))
-    zero = np.uint64(0)
-    words = np.where(values == 0, zero, mixed)  # a zero counts as not stored
-    sums = np.append(zero, np.cumsum(words, dtype=np.uint64))
+    is_zero = values == 0
+    keys = rows.columns.astype(np.uint64)
+    keys *= _GOLDEN
+    keys += _SALT
+    bits = values.view(np.uint64)
+    words = _mix(keys)
+    words ^= bits
+    words = _mix(words)
+    words[is_zero] = 0  # a zero counts as not stored
+    count = len(words)
+    sums = np.zeros(count + 1, dtype=np.uint64)
+    np.cumsum(words, out=sums[1:])
     starts = rows.indptr[:-1]
     ends = rows.indptr[1:]
     return sums[ends] - sums[starts]
@@ -83,8 +117,10 @@ def row_hashes(rows: CsrRows) -> Words:
 
 def _mix(words: Words) -> Words:
     """The finaliser of SplitMix64, a bijection in which every bit depends on every other."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        words ^= words >> np.uint64(shift)
-        words *= np.uint64(factor)
-    words ^= words >> np.uint64(31)
+    for shift, factor in _FACTORS.items():
+        high = words >> shift
+        words ^= high
+        words *= factor
+    high = words >> _LAST_SHIFT
+    words ^= high
     return words

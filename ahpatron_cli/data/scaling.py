@@ -32,8 +32,8 @@ class Scaler:
         """Fit a scaler to these rows; `how` is "minmax" or "standard"."""
         if isinstance(rows, CsrRows):
             return cls._fitted_to_sparse(rows, how)
-        largest = np.abs(rows).max(axis=0)
-        largest = np.where(largest > 0, largest, 1.0)
+        sizes = np.abs(rows)
+        largest = _or_one(sizes.max(axis=0))
         level: Floats = rows / largest
         if how == "minmax":
             shift = level.min(axis=0)
@@ -47,29 +47,42 @@ class Scaler:
 
     @classmethod
     def _fitted_to_sparse(cls, rows: CsrRows, how: str) -> Scaler:
+        columns = rows.columns
+        sizes = np.abs(rows.values)
         largest = np.zeros(rows.width)
-        np.maximum.at(largest, rows.columns, np.abs(rows.values))
-        largest = np.where(largest > 0, largest, 1.0)
-        level = replace(rows, values=rows.values / largest[rows.columns])
-        spread_of = _sparse_ranges if how == "minmax" else _sparse_deviations
+        np.maximum.at(largest, columns, sizes)
+        largest = _or_one(largest)
+        of_values = largest[columns]
+        level = replace(rows, values=rows.values / of_values)
+        spread_of = _SPARSE_SPREADS[how]
         spread = spread_of(level)
-        return cls(largest, np.zeros(rows.width), _nonzero(spread))
+        shift = np.zeros(rows.width)
+        return cls(largest, shift, _nonzero(spread))
 
     def __call__(self, rows: Rows) -> Rows:
         """Return the scaled rows."""
         if isinstance(rows, CsrRows):
-            known = np.minimum(rows.columns, len(self.largest))  # unknown ones share a column
-            largest = np.append(self.largest, 1.0)
-            spread = np.append(self.spread, 1.0)
-            values = rows.values / largest[known]
-            values /= spread[known]
-            return replace(rows, values=values)
-        width = min(rows.shape[1], len(self.largest))
-        dense: Floats = rows.astype(np.float64)
-        dense[:, :width] /= self.largest[:width]
-        dense[:, :width] -= self.shift[:width]
-        dense[:, :width] /= self.spread[:width]
-        return dense
+            return self._scaled_sparse(rows)
+        scaled: Floats = rows.astype(np.float64)
+        _, columns = rows.shape
+        width = min(columns, len(self.largest))
+        largest = self.largest[:width]
+        shift = self.shift[:width]
+        spread = self.spread[:width]
+        known = scaled[:, :width]
+        known /= largest
+        known -= shift
+        known /= spread
+        return scaled
+
+    def _scaled_sparse(self, rows: CsrRows) -> CsrRows:
+        width = len(self.largest)
+        known = np.minimum(rows.columns, width)  # unknown ones share a column
+        largest = np.append(self.largest, 1.0)
+        spread = np.append(self.spread, 1.0)
+        values = rows.values / largest[known]
+        values /= spread[known]
+        return replace(rows, values=values)
 
 
 def scaled(rows: Rows, how: str) -> Rows:
@@ -82,6 +95,11 @@ def scaled(rows: Rows, how: str) -> Rows:
     return scaler(rows)
 
 
+def _or_one(largest: Floats) -> Floats:
+    """The largest values to divide by; 1 for features that are always 0."""
+    return np.where(largest > 0, largest, 1.0)
+
+
 def _nonzero(spread: Floats) -> Floats:
     """The spread to divide by; 1 for features that are constant up to rounding."""
     return np.where(spread > 1e-12, spread, 1.0)
@@ -89,21 +107,36 @@ def _nonzero(spread: Floats) -> Floats:
 
 def _sparse_ranges(rows: CsrRows) -> Floats:
     # values that are not stored are 0; a feature that is stored in every row has no zeros
-    stored = np.bincount(rows.columns, minlength=rows.width)
-    has_zeros = stored < len(rows)
+    columns = rows.columns
+    values = rows.values
+    stored = np.bincount(columns, minlength=rows.width)
+    count = len(rows)
+    has_zeros = stored < count
     low = np.where(has_zeros, 0.0, np.inf)
     high = np.where(has_zeros, 0.0, -np.inf)
-    np.minimum.at(low, rows.columns, rows.values)
-    np.maximum.at(high, rows.columns, rows.values)
+    np.minimum.at(low, columns, values)
+    np.maximum.at(high, columns, values)
     return high - low
 
 
 def _sparse_deviations(rows: CsrRows) -> Floats:
     count = len(rows)
-    sums = np.bincount(rows.columns, weights=rows.values, minlength=rows.width)
+    columns = rows.columns
+    width = rows.width
+    values = rows.values
+    sums = np.bincount(columns, weights=values, minlength=width)
     means = sums / count
-    stored = np.bincount(rows.columns, minlength=rows.width)
-    squares = (rows.values - means[rows.columns]) ** 2
-    of_stored = np.bincount(rows.columns, weights=squares, minlength=rows.width)
-    of_zeros = (count - stored) * means**2
-    return np.sqrt((of_stored + of_zeros) / count)
+    deviations = values - means[columns]
+    squares = deviations**2
+    of_stored = np.bincount(columns, weights=squares, minlength=width)
+    stored = np.bincount(columns, minlength=width)
+    zeros = count - stored
+    of_zeros = zeros * means**2
+    variances = (of_stored + of_zeros) / count
+    return np.sqrt(variances)
+
+
+_SPARSE_SPREADS = {
+    "minmax": _sparse_ranges,
+    "standard": _sparse_deviations,
+}

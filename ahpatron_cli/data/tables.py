@@ -197,7 +197,7 @@ class TableReader(Reader):
         self.schema: Schema = msgspec.structs.replace(schema, id=id_column)
         """The schema of the table."""
         self.schema.check_columns(reader.names, reader.path)
-        self.traits = FileInfo(len(schema.features), remarks=remarks, schema=self.schema)
+        self.info = FileInfo(len(schema.features), remarks=remarks)
 
     def _infer_from_file(self, options: TableOptions) -> tuple[Schema, tuple[str, ...]]:
         """Infer the schema from all rows, which are read again later; also returns notes."""
@@ -341,7 +341,7 @@ class TableReader(Reader):
                 yield cells
             if is_empty:
                 raise no_rows(self._reader.path)
-        self.traits.remarks += tuple(self.unseen.notes)
+        self.info.remarks += tuple(self.unseen.notes)
 
 
 def _columns_in_use(options: TableOptions, names: Sequence[str]) -> set[str]:

@@ -11,16 +11,15 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.core.registry import learner_source
-from ahpatron_cli.data.dataset import Dataset, DataSummary, Preparation, load
-from ahpatron_cli.data.labels import OTHER
+from ahpatron_cli.data.dataset import Dataset, Preparation, RowsInMemory, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
-from ahpatron_cli.records import PREPARED, Outcome, TrialData, grouped, setting_key
+from ahpatron_cli.records import PREPARED, DataRecord, Outcome, TrialData, grouped, setting_key
 from ahpatron_cli.runner import Setup, params_of, with_sigma
 from ahpatron_cli.sweep import grid
 from ahpatron_cli.sweep.config import Job
@@ -63,20 +62,21 @@ def plan(
     for number, path in enumerate(job.files):
         dataset = _read(path, preparation)
         dataset.costs(costs)  # refuses unknown labels
-        facts = dataset.facts()
-        assert facts.sha256 is not None, "a file that was read to its end"
-        twin = seen.setdefault(facts.sha256, path)
+        summary = dataset.summary()
+        record = summary.record
+        assert record.sha256 is not None, "a file that was read to its end"
+        twin = seen.setdefault(record.sha256, path)
         if twin != path:
             note(f"{path} has the same content as {twin}")
-        notes = list(facts.notes)
-        setups = with_sigma(list(job.setups(path, facts.rounds)), dataset, notes.append)
+        notes = list(summary.notes)
+        setups = with_sigma(list(job.setups(path, record.rounds)), dataset, notes.append)
         for text in notes:
             note(f"{Path(path).name}: {text}")
-        if facts.sorted_labels and not options["shuffle"]:
+        if summary.sorted_labels and not options["shuffle"]:
             warn(f"{Path(path).name}: the rows are sorted by label; --shuffle permutes them")
         mapped = folder / str(number)
         _store(dataset, mapped)
-        data = _data_of(path, dataset, facts, shuffled=options["shuffle"], costs=costs)
+        data = _data_of(dataset, record, shuffled=options["shuffle"], costs=costs)
         first = [_first_trial(setup, data, preparation, seed=options["seed"]) for setup in setups]
         # permutation by permutation, so that results of an interrupted sweep are comparable
         for repeat, one in product(range(options["repeats"]), first):
@@ -85,7 +85,7 @@ def plan(
     return list(trials.values())
 
 
-def _read(path: str, preparation: Preparation) -> Dataset:
+def _read(path: str, preparation: Preparation) -> RowsInMemory:
     """Load a data file into memory; refuse a pipe."""
     with open_source(path) as source:
         if not source.rereadable:
@@ -98,7 +98,7 @@ def _read(path: str, preparation: Preparation) -> Dataset:
         return load(source, preparation)
 
 
-def _store(dataset: Dataset, folder: Path) -> None:
+def _store(dataset: RowsInMemory, folder: Path) -> None:
     """Store a parsed file in a new folder, which is left out if the disk is full."""
     try:
         folder.mkdir()
@@ -108,26 +108,16 @@ def _store(dataset: Dataset, folder: Path) -> None:
 
 
 def _data_of(
-    path: str,
     dataset: Dataset,
-    facts: DataSummary,
+    record: DataRecord,
     *,
     shuffled: bool,
     costs: Mapping[float | str, float],
 ) -> TrialData:
     """The description of a data file in its trials."""
     preparation = dataset.preparation
-    schema = dataset.traits.schema
-    label_names = None
-    if schema:
-        label_names = tuple(name or OTHER for name in schema.label_names(facts.labels))
     return TrialData(
-        path=path,
-        rounds=facts.rounds,
-        features=facts.features,
-        labels=facts.labels,
-        sha256=facts.sha256,
-        label_names=label_names,
+        **asdict(record),
         shuffled=shuffled,
         costs=tuple(sorted(costs.items())),
         table=preparation.table.words,

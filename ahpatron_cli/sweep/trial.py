@@ -19,7 +19,7 @@ from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.registry import BUILT_IN_SOURCE, learner_source, third_party_files
-from ahpatron_cli.data.dataset import Dataset, Preparation, load
+from ahpatron_cli.data.dataset import Preparation, RowsInMemory, load
 from ahpatron_cli.data.dataset import mapped as mapped_dataset
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import UserError, learner_fault
@@ -166,9 +166,9 @@ def _text_of(bug: BaseException) -> str:
 @lru_cache(maxsize=2)  # trials come file by file
 def _dataset(
     path: str, sha256: str | None, preparation: Preparation, mapped: str | None
-) -> Dataset:
+) -> RowsInMemory:
     if mapped and Path(mapped).is_dir():
-        return mapped_dataset(path, preparation, Path(mapped))
+        return mapped_dataset(path, Path(mapped))
     with open_source(path) as source:  # on another machine of a cluster
         return load(source, preparation, sha256=sha256)
 

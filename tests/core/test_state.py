@@ -29,7 +29,7 @@ FORMS: dict[str, Any] = {
 class Plain(Stateful):
     """An object with an attribute of each kind."""
 
-    kept: ClassVar[Any] = FORMS
+    state_fields: ClassVar[Any] = FORMS
 
     def __init__(self) -> None:
         self.count = 3
@@ -165,7 +165,7 @@ def test_an_error_inside_is_not_hidden_by_entries_that_were_not_read() -> None:
 class Optional(Stateful):
     """An attribute that may be None, and one with further dimensions."""
 
-    kept: ClassVar[Any] = {"weights": "i?", "by_class": "i..."}
+    state_fields: ClassVar[Any] = {"weights": "i?", "by_class": "i..."}
 
     def __init__(self, weights: Any, by_class: Any) -> None:
         self.weights = weights
@@ -215,7 +215,7 @@ class Base(Stateful, ABC):
 
 
 class First(Base):
-    kept: ClassVar[Any] = {"count": int}
+    state_fields: ClassVar[Any] = {"count": int}
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -229,7 +229,7 @@ class Second(First):
 
 
 class Owner(Stateful):
-    kept: ClassVar[Any] = {"part": Base}
+    state_fields: ClassVar[Any] = {"part": Base}
 
     def __init__(self, part: Any) -> None:
         self.part = part

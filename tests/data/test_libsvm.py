@@ -79,13 +79,13 @@ def test_every_faulty_line_is_listed() -> None:
 def test_traits_of_a_file_are_noted() -> None:
     reader = SvmReader(source(b"1 qid:3 0:0 4:2\n# c\n-1"))
     assert [line for chunk in reader for line in chunk.lines.tolist()] == [1, 3]
-    assert reader.traits == FileInfo(4, zero_based=True, saw_qid=True, no_final_newline=True)
+    assert reader.info == FileInfo(4, zero_based=True, saw_qid=True, no_final_newline=True)
 
 
 def test_a_usual_file_has_no_traits_but_its_width() -> None:
     reader = SvmReader(source(b"1 1:3\n"))
     list(reader)
-    assert reader.traits == FileInfo(1)
+    assert reader.info == FileInfo(1)
 
 
 def test_rows_and_values_are_counted_without_comments_and_zeros() -> None:

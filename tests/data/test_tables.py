@@ -47,7 +47,7 @@ class Table(TableReader):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.chunk = Batch.concatenate(list(self))
-        self.notes = self.traits.remarks
+        self.notes = self.info.remarks
 
     @property
     def made(self) -> Schema:
@@ -258,8 +258,8 @@ def test_fractions_that_hardly_repeat_are_no_classes(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("a,y\n" + lines)
     with open_source(str(path)) as source:
-        data = stream(source, Preparation(table=TableOptions(label="y")))
-        assert "regression" in refusal(lambda: data.classes)[1]
+        preparation = Preparation(table=TableOptions(label="y"))
+        assert "regression" in refusal(lambda: stream(source, preparation))[1]
 
 
 def test_wide_tables_are_sparse() -> None:

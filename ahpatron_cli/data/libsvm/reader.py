@@ -88,7 +88,7 @@ class SvmReader(Reader):
     def _chunks(self, text: bytes) -> Iterator[Batch]:
         """Yield the rows of these lines: at most one batch."""
         if not text.endswith(b"\n"):
-            self.traits.no_final_newline = True
+            self.info.no_final_newline = True
             text += b"\n"
         while text and not self.stopped and self.rows_read != self._max_rows:
             stop = len(text)
@@ -106,8 +106,8 @@ class SvmReader(Reader):
     def _note(self, batch: Batch) -> None:
         super()._note(batch)
         rows = batch.stored
-        self.traits.max_index = max(self.traits.max_index, rows.width - 1)
-        self.traits.zero_based = self.traits.zero_based or not rows.columns.all()
+        self.info.max_index = max(self.info.max_index, rows.width - 1)
+        self.info.zero_based = self.info.zero_based or not rows.columns.all()
 
     def _fast(self, text: bytes) -> Batch | None:
         """Parse lines with vector operations; None if they are not plain enough."""
@@ -141,7 +141,7 @@ class SvmReader(Reader):
         read = read_plain(text[1:], self._max_features)
         if read is None:
             return None
-        self.traits.saw_qid |= queries > 0
+        self.info.saw_qid |= queries > 0
         labels, rows = read
         labels[unlabelled] = np.nan
         return Batch(rows, labels, self._line + lines)
@@ -172,7 +172,7 @@ class SvmReader(Reader):
                 break
             if line is None:
                 continue
-            self.traits.saw_qid |= line.has_qid
+            self.info.saw_qid |= line.has_qid
             labels.append(line.label)
             columns += line.indices
             values += line.values

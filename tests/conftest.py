@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 from pathlib import Path
@@ -25,6 +26,32 @@ from support import effort
 from support.command import REPOSITORY, Ahpatron
 
 effort.choose_profile()
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Show lists, dicts and dataclasses in the ids of tests, which pytest would only number."""
+    if dataclasses.is_dataclass(val) and not isinstance(val, type):
+        return _shortened(str(val))
+    if not isinstance(val, list | tuple | dict) or not _is_plain(val):
+        return None
+    if not val:
+        return "none"
+    if all(isinstance(word, str) for word in val) and not isinstance(val, dict):
+        return _shortened(" ".join(val))
+    return _shortened(str(val))
+
+
+def _is_plain(value: object) -> bool:
+    """Whether the text of a value is the same in every process, as pytest-xdist requires."""
+    if isinstance(value, dict):
+        return _is_plain([*value.keys(), *value.values()])
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return isinstance(value, str | int | float | bytes | None)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 @pytest.fixture

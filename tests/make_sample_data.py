@@ -28,7 +28,8 @@ FOLDER = Path(__file__).parent.parent / "sample_data"
 def breast_cancer() -> str:
     """The real one. Malignant is -1, benign +1; the order of the file is shuffled once."""
     bunch = load_breast_cancer()
-    low, high = bunch.data.min(axis=0), bunch.data.max(axis=0)
+    low = bunch.data.min(axis=0)
+    high = bunch.data.max(axis=0)
     examples = (bunch.data - low) / (high - low)
     labels = 2 * bunch.target - 1
     order = np.random.RandomState(569).permutation(len(labels))

@@ -26,7 +26,9 @@ def names_in(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("existing", [True, False])
-def test_permissions(tmp_path: Path, existing: bool) -> None:
+def test_a_new_file_has_the_permissions_of_the_old_one_or_of_the_umask(
+    tmp_path: Path, existing: bool
+) -> None:
     """Those of the file that is replaced, or those of the umask."""
     target = tmp_path / "a.txt"
     if existing:
@@ -73,7 +75,8 @@ def test_what_cannot_be_written(tmp_path: Path, path: str, code: ExitCode) -> No
 
 
 def test_what_is_refused_before_a_run(tmp_path: Path) -> None:
-    data, out = str(tmp_path / "data.svm"), str(tmp_path / "r.csv")
+    data = str(tmp_path / "data.svm")
+    out = str(tmp_path / "r.csv")
     Path(data).symlink_to("real.svm")
     for outputs in ({"--out": str(tmp_path / "real.svm")}, {"--out": out, "--curve": out}):
         with pytest.raises(UserError):
@@ -137,7 +140,9 @@ def test_a_fault_of_another_file_is_not_a_fault_of_the_output(tmp_path: Path, ta
 def test_every_byte_is_on_the_disk_before_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, synced, fsync = tmp_path / "a.txt", [], os.fsync
+    target = tmp_path / "a.txt"
+    synced = []
+    fsync = os.fsync
 
     def noted(descriptor: int) -> None:
         synced.append((os.fstat(descriptor).st_size, target.exists()))

@@ -45,7 +45,8 @@ NAMES = {
 @pytest.mark.parametrize("module", NAMES)
 def test_examples_in_docstrings(module: str) -> None:
     loaded = importlib.import_module(module)
-    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
+    finder = doctest.DocTestFinder()
+    runner = doctest.DocTestRunner()
     examples = {test.name: test for test in finder.find(loaded) if test.examples}
     for name in NAMES[module]:
         assert f"{module}.{name}" in examples, f"{name} has no example"

@@ -37,7 +37,8 @@ FILES = {"rings": 0.1, "breast_cancer": 0.5, "sparse_text": 0.7}
 """The sample data, and the σ to use."""
 
 STREAM = make_stream(seed=2, rounds=400, features=3)
-X, Y = STREAM.X, np.where(STREAM.y > 0, "yes", "no")
+X = STREAM.X
+Y = np.where(STREAM.y > 0, "yes", "no")
 ELSEWHERE = make_stream(seed=3, rounds=100, features=3).X
 
 every_learner = pytest.mark.parametrize("learner", REGISTRY)
@@ -74,8 +75,12 @@ def unlike_batch_learners(estimator: OnlineKernelClassifier) -> dict[str, str]:
 # learners with hypotheses of different kinds; a sketch of rank 4 is too coarse for three classes
 @parametrize_with_checks(
     [
-        *(OnlineKernelClassifier(), small("ahpatron"), small("fogd"), small("nogd")),
-        *(small("pomdr"), small("skegd", budget=80)),
+        OnlineKernelClassifier(),
+        small("ahpatron"),
+        small("fogd"),
+        small("nogd"),
+        small("pomdr"),
+        small("skegd", budget=80),
     ],
     expected_failed_checks=unlike_batch_learners,
 )
@@ -201,7 +206,7 @@ def test_input_that_is_not_checked_gives_the_same_scores() -> None:
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_several_passes(shuffle: bool) -> None:
+def test_several_passes_are_those_made_by_hand(shuffle: bool) -> None:
     model = small("nogd", horizon=None, n_passes=3, shuffle=shuffle).fit(X, Y)
     assert model.player_.tally.rounds == model.player_.learner.params()["horizon"] == 1200
     by_hand = small("nogd", horizon=1200)
@@ -350,7 +355,8 @@ UNUSABLE: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize(("rows", "labels"), UNUSABLE, ids=range(len(UNUSABLE)))
 def test_a_fit_that_is_refused_leaves_the_estimator_as_it_was(rows: Any, labels: Any) -> None:
     model = small("ahpatron").fit(X, Y)
-    scores, before = model.decision_function(X), {**vars(model)}
+    scores = model.decision_function(X)
+    before = {**vars(model)}
     with pytest.raises(ValueError):
         model.fit(rows, labels)
     assert vars(model) == before
@@ -380,12 +386,24 @@ WILD[-1, 1] = 1e300  # its square overflows
         ("rbp", X, Y, {"sample_weight": np.full(400, 2.0)}),
         ("ahpatron", X, Y, {"classes": ["no", "perhaps"]}),
     ],
+    ids=[
+        "a column too few",
+        "NaN",
+        "the last row overflows",
+        "the last row overflows, unchecked",
+        "the only row overflows",
+        "a label too few",
+        "weights of 0",
+        "weights for a learner that cannot weigh",
+        "other classes",
+    ],
 )
 def test_rows_that_are_refused_leave_the_estimator_as_it_was(
     learner: str, rows: Any, labels: Any, given: dict[str, Any]
 ) -> None:
     model = small(learner).fit(X, Y)
-    before, scores = {**vars(model)}, model.decision_function(X)
+    before = {**vars(model)}
+    scores = model.decision_function(X)
     with pytest.raises(ValueError):
         model.partial_fit(rows, labels, **given)
     assert vars(model) == before
@@ -570,7 +588,8 @@ def test_an_interrupted_partial_fit_keeps_what_was_learned(
             raise KeyboardInterrupt
         return counts
 
-    rows, labels = np.tile(X, (5, 1)), np.tile(Y, 5)
+    rows = np.tile(X, (5, 1))
+    labels = np.tile(Y, 5)
     model = small("arow").partial_fit(X[:100], Y[:100], classes=np.unique(Y))
     expected = small("arow").partial_fit(X[:100], Y[:100], classes=np.unique(Y))
     with monkeypatch.context() as patched:

@@ -218,11 +218,20 @@ def test_the_columns_of_a_data_frame_are_those_of_a_table(ahpatron: Ahpatron, fr
 
 
 LABELS: list[Any] = [
-    *(np.array([0, 1]), np.array([1, 2], np.int8), np.array([7, 9], np.uint64)),
-    *(np.array([2**53, 2**53 + 1]), np.array([2.0, 7.0]), np.array([1.0, 2.0], np.float32)),
-    *(np.array([False, True]), np.array(["3", "7"]), np.array(["3", "7"], object)),
-    *(np.array(["007", "7"]), np.array(["False", "True"]), np.array(["1", "1.0", "a"])),
-    *(np.array([3, 4, 9]), np.array(["2024-01-31", "2024-02-01"], "datetime64[ns]")),
+    np.array([0, 1]),
+    np.array([1, 2], np.int8),
+    np.array([7, 9], np.uint64),
+    np.array([2**53, 2**53 + 1]),
+    np.array([2.0, 7.0]),
+    np.array([1.0, 2.0], np.float32),
+    np.array([False, True]),
+    np.array(["3", "7"]),
+    np.array(["3", "7"], object),
+    np.array(["007", "7"]),
+    np.array(["False", "True"]),
+    np.array(["1", "1.0", "a"]),
+    np.array([3, 4, 9]),
+    np.array(["2024-01-31", "2024-02-01"], "datetime64[ns]"),
 ]
 """Labels of every dtype, in increasing order."""
 
@@ -277,6 +286,7 @@ def test_a_loaded_model_goes_on_with_the_same_labels(tmp_path: Path, labels: NDA
         (np.array([2**53, 2**53 + 1]), ["9007199254740992", "9007199254740993"]),
         (np.array(["2024-01-31", "2024-02-01"], "datetime64[ns]"), ["2024-01-31", "2024-02-01"]),
     ],
+    ids=["floats", "text", "truth values", "large integers", "dates"],
 )
 def test_predict_shows_the_labels_of_python_as_text(
     ahpatron: Ahpatron, labels: NDArray[Any], texts: list[str]
@@ -345,7 +355,8 @@ def test_a_model_of_one_label_against_all_others_learns_from_all_others(
 
 
 def test_rows_of_every_kind_give_the_same_mistakes(tmp_path: Path) -> None:
-    X, y = IRIS.drop(columns="species").to_numpy().astype(np.float32), IRIS["species"]
+    X = IRIS.drop(columns="species").to_numpy().astype(np.float32)
+    y = IRIS["species"]
     double = X.astype(np.float64)
     expected = OnlineKernelClassifier("arow", budget=40).fit(double, y)
     np.save(tmp_path / "x.npy", double)
@@ -360,7 +371,8 @@ def test_rows_of_every_kind_give_the_same_mistakes(tmp_path: Path) -> None:
 def test_manners_of_a_notebook() -> None:
     from matplotlib import pyplot
 
-    X, y = IRIS.drop(columns="species"), IRIS["species"]
+    X = IRIS.drop(columns="species")
+    y = IRIS["species"]
     model = OnlineKernelClassifier("arow", budget=40).fit(X, y)
     assert "arow" in model._repr_html_()
     figure, axes = pyplot.subplots()

@@ -58,7 +58,8 @@ def test_scikit_learn_agrees(share: float) -> None:
     rng = np.random.default_rng(0)
     y = np.where(rng.random(3000) < share, 1.0, -1.0)
     f = (0.7 * y + rng.normal(size=3000)).round(2) - (0.5 - share)
-    found, said = measured(f, y), np.where(f >= 0, 1, -1)
+    found = measured(f, y)
+    said = np.where(f >= 0, 1, -1)
     assert found.precision == pytest.approx(precision_score(y, said), abs=1e-14)
     assert found.recall == pytest.approx(recall_score(y, said), abs=1e-14)
     assert found.f1 == pytest.approx(f1_score(y, said), abs=1e-14)
@@ -68,7 +69,8 @@ def test_scikit_learn_agrees(share: float) -> None:
 
 
 def test_auc_is_none_where_its_memory_is_bounded() -> None:
-    ranking, y = Ranking(100), np.tile([-1.0, 1.0], 25)
+    ranking = Ranking(100)
+    y = np.tile([-1.0, 1.0], 25)
     ranking.add(y, y)
     ranking.add(y, y)
     assert ranking.auc() == 1

@@ -112,7 +112,8 @@ def test_a_pass_that_is_cut_continues(tmp_path: Path, case: str, form: str) -> N
 def test_a_successor_has_all_that_its_constructor_set(case: str) -> None:
     """An f that is created from its state, as if an update had replaced f, continues like f."""
     labels = STREAM.y if EVERY[case].get("classes", 2) == 2 else class_labels(3)
-    whole, again = player(**EVERY[case]), player(**EVERY[case])
+    whole = player(**EVERY[case])
+    again = player(**EVERY[case])
     for one in (whole, again):
         one.feed(STREAM.X[:192], labels[:192])
     for loop in again.loops:
@@ -234,7 +235,8 @@ def first(value: float) -> Callable[[np.ndarray], np.ndarray]:
     return change
 
 
-TALLY, RANDOM = "state.tally.", "state.loops.0.random.state."
+TALLY = "state.tally."
+RANDOM = "state.loops.0.random.state."
 COLUMNS = [{"name": str(i), "kind": "number"} for i in range(99)]
 OTHER_VALUES: dict[str, tuple[Any, ...]] = {
     "kind": ("a model",),
@@ -286,17 +288,34 @@ OTHER_VALUES: dict[str, tuple[Any, ...]] = {
     f"{F}more": (None, np.zeros(3)),
     f"{F}square.more": (1.0,),
     f"{F}class": (
-        *("Nothing", "Path", 3, ..., "DensePoints", "FourierFeatures", "Linear"),
-        *("SupportExpansion", "Hypothesis", "Perceptron"),
+        "Nothing",
+        "Path",
+        3,
+        ...,
+        "DensePoints",
+        "FourierFeatures",
+        "Linear",
+        "SupportExpansion",
+        "Hypothesis",
+        "Perceptron",
     ),
-    f"{F}a": (*(first(np.nan), np.zeros(3), np.zeros((40, 3)), np.zeros(40, dtype=np.int64), 1.0),),
+    f"{F}a": (
+        first(np.nan),
+        np.zeros(3),
+        np.zeros((40, 3)),
+        np.zeros(40, dtype=np.int64),
+        1.0,
+    ),
     f"{F}gram": (np.ones((3, 3)), None),
     f"{F}points.class": ("Expansion", "Points", "SparsePoints"),
     f"{F}points.rows": (first(np.inf), np.zeros((30, 7)), np.zeros((30, 1)), np.ones(30)),
     f"{F}points.largest": (-1.0,),
 }
-POMDR, FOGD, KRLS = {"learner": "pomdr"}, {"learner": "fogd"}, {"learner": "krls"}
-SPARSE, CLASSES = {"learner": "rbp", "sparse": True}, {"learner": "rbp", "classes": 3}
+POMDR = {"learner": "pomdr"}
+FOGD = {"learner": "fogd"}
+KRLS = {"learner": "krls"}
+SPARSE = {"learner": "rbp", "sparse": True}
+CLASSES = {"learner": "rbp", "classes": 3}
 SHARED = {"learner": "ahpatron", "classes": 3, "multiclass": "shared"}
 OTHERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     *(({}, {place: value}) for place, values in OTHER_VALUES.items() for value in values),
@@ -341,7 +360,12 @@ def test_damaged_archives_are_refused_in_little_memory(tmp_path: Path, kind: str
     assert not Path("/tmp/ahpatron-was-here").exists()
 
 
-@pytest.mark.parametrize(("case", "changes"), OTHERS, ids=" ".join)
+def changed_to(change: dict[str, Any]) -> str:
+    """The place and the value of a change, as the name of its test."""
+    return " ".join(f"{place} {value!r:.30}" for place, value in change.items())
+
+
+@pytest.mark.parametrize(("case", "changes"), OTHERS, ids=changed_to)
 def test_models_with_other_content_are_refused(
     tmp_path: Path, case: dict[str, Any], changes: dict[str, Any]
 ) -> None:
@@ -401,7 +425,21 @@ def test_flipped_bits_never_give_another_model(tmp_path: Path) -> None:
 # Mutations ----------------------------------------------------------------------------------------
 
 WRONG_NUMBERS: tuple[Any, ...] = (
-    *("x", -1, -1.0, None, 0, "nan", 1e308, "", 0.0, 2**60, -(2**40), -1e308, "inf", 1e-300, ...),
+    "x",
+    -1,
+    -1.0,
+    None,
+    0,
+    "nan",
+    1e308,
+    "",
+    0.0,
+    2**60,
+    -(2**40),
+    -1e308,
+    "inf",
+    1e-300,
+    ...,
 )
 
 
@@ -433,7 +471,8 @@ def survives(path: Path, content: bytes, case: dict[str, Any]) -> str | None:
     path.write_bytes(content)
     try:
         one = player_of(path)
-        classes, sparse = case.get("classes", 2), case.get("sparse", False)
+        classes = case.get("classes", 2)
+        sparse = case.get("sparse", False)
         one.score(batch(0, 10, classes, sparse))
         one.feed(batch(333, 433, classes, sparse))
         one.result()
@@ -457,7 +496,9 @@ def survives(path: Path, content: bytes, case: dict[str, Any]) -> str | None:
 )
 def test_a_wrong_value_is_refused_or_does_no_harm(tmp_path: Path, case: str, share: int) -> None:
     """In any place, or every so many of them; not what only a theorem could refuse."""
-    path, found, content = tmp_path / "m.npz", [], saved(**EVERY[case])
+    path = tmp_path / "m.npz"
+    found = []
+    content = saved(**EVERY[case])
     assert survives(path, content, EVERY[case]) is None
     for place, value in [*mutations(content)][::share]:
         problem = survives(path, with_changes(content, {place: value}), EVERY[case])

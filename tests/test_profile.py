@@ -41,7 +41,8 @@ def labels() -> NDArray[np.float64]:
 
 def test_statistics_are_those_of_the_matrix(matrix: Matrix, labels: Matrix) -> None:
     found = profile(to_text(matrix, labels))
-    low, high = matrix.min(axis=0), matrix.max(axis=0)
+    low = matrix.min(axis=0)
+    high = matrix.max(axis=0)
     assert (found.rows, found.examined, found.features) == (60, 60, 12)
     assert found.density == np.count_nonzero(matrix) / matrix.size
     assert (found.low, found.high) == (low.min(), high.max())
@@ -111,9 +112,11 @@ def test_long_files_are_estimated_from_rows_drawn_at_random(
 def test_statistics_are_those_of_the_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_VALUES", 300)
     rng = np.random.default_rng(2)
-    X, y = rng.random((500, 2)), np.where(rng.random(500) < 0.5, 1.0, 2.0)
+    X = rng.random((500, 2))
+    y = np.where(rng.random(500) < 0.5, 1.0, 2.0)
     text = to_text(X, y)
-    whole, first = profile(text), profile(to_text(X[:100], y[:100]))
+    whole = profile(text)
+    first = profile(to_text(X[:100], y[:100]))
     assert (whole.rows, whole.examined, first.examined) == (500, 100, 100)
     for name in ("low", "high", "widest", "duplicates", "sigma", "baseline", "tried"):
         assert getattr(whole, name) == getattr(first, name)

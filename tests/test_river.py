@@ -67,7 +67,8 @@ def test_features_that_are_always_0_change_nothing_in_sparse_rows(learner: str) 
 
 def test_features_and_labels_may_appear_at_any_time() -> None:
     rng = np.random.default_rng(0)
-    model, wrong = KernelClassifier("arow", budget=40), 0
+    model = KernelClassifier("arow", budget=40)
+    wrong = 0
     assert model.predict_one({"a": 1.0}) is None
     assert model.predict_proba_one({}) == {}
     for t in range(600):
@@ -80,7 +81,8 @@ def test_features_and_labels_may_appear_at_any_time() -> None:
 
 
 def test_weights_are_those_of_learners_with_costs() -> None:
-    heavy, light = KernelClassifier("ahpatron", budget=20), KernelClassifier("ahpatron", budget=20)
+    heavy = KernelClassifier("ahpatron", budget=20)
+    light = KernelClassifier("ahpatron", budget=20)
     for x, y in zip(STREAM.X, STREAM.y, strict=True):
         row = dict(enumerate(x))
         heavy.learn_one(row, y, w=3.0)
@@ -91,7 +93,8 @@ def test_weights_are_those_of_learners_with_costs() -> None:
 
 
 def test_the_default_learner_is_metron() -> None:
-    default, named = KernelClassifier(), KernelClassifier("metron")
+    default = KernelClassifier()
+    named = KernelClassifier("metron")
     for x, y in zip(STREAM.X, STREAM.y, strict=True):
         row = dict(enumerate(x))
         assert default.predict_proba_one(row) == named.predict_proba_one(row)
@@ -132,7 +135,8 @@ def trained(learner: str | None = "arow", classes: int = 2, **given: Any) -> Ker
 
 def same(one: KernelClassifier, other: KernelClassifier) -> bool:
     """Whether two classifiers predict and go on alike, as far as 50 rounds show it."""
-    one, other = copy.deepcopy(one), copy.deepcopy(other)
+    one = copy.deepcopy(one)
+    other = copy.deepcopy(other)
     for t, row in enumerate(STREAM.X[100:150]):
         x = {**dict(zip("uvw", row, strict=True)), f"new{t % 5}": 0.5}
         if one.predict_proba_one(x) != other.predict_proba_one(x):
@@ -145,7 +149,8 @@ def same(one: KernelClassifier, other: KernelClassifier) -> bool:
 @pytest.mark.parametrize("learner", ["ahpatron", "arow", "fogd", "metron"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_predictions_leave_no_trace(learner: str, sparse: bool) -> None:
-    model, untouched = trained(learner, sparse=sparse), trained(learner, sparse=sparse)
+    model = trained(learner, sparse=sparse)
+    untouched = trained(learner, sparse=sparse)
     size = len(pickle.dumps(model))
     for t in range(100):
         x = {"v": 0.3, f"unknown {t}": 1.0}
@@ -190,7 +195,8 @@ def test_new_features_count_in_a_prediction_as_they_do_in_learning(
 def test_an_example_that_is_refused_leaves_no_trace(
     x: dict[str, Any], y: Any, w: float, message: str, classes: int
 ) -> None:
-    model, untouched = trained(classes=classes), trained(classes=classes)
+    model = trained(classes=classes)
+    untouched = trained(classes=classes)
     with pytest.raises((ValueError, ArithmeticError), match=message):
         model.learn_one(x, y, w)
     assert set(model.predict_proba_one({})) == {f"class {c}" for c in range(classes)}
@@ -207,7 +213,8 @@ def test_a_first_example_that_is_refused_leaves_no_trace() -> None:
 
 
 def test_weights_that_the_learner_does_not_take_leave_no_trace() -> None:
-    model, untouched = trained("rbp"), trained("rbp")
+    model = trained("rbp")
+    untouched = trained("rbp")
     with pytest.raises(ValueError, match="weigh"):
         model.learn_one({"z": 1.0}, "class 9", w=2.0)
     assert same(model, untouched)
@@ -215,13 +222,15 @@ def test_weights_that_the_learner_does_not_take_leave_no_trace() -> None:
 
 @pytest.mark.parametrize("learner", ["arow", "rbp"])
 def test_an_example_of_weight_0_is_left_out(learner: str) -> None:
-    model, untouched = trained(learner), trained(learner)
+    model = trained(learner)
+    untouched = trained(learner)
     model.learn_one({"u": 1.0, "z": 1.0}, "class 9", w=0)
     assert same(model, untouched)
 
 
 def test_values_may_be_booleans_and_any_kind_of_number() -> None:
-    model, untouched = trained(), trained()
+    model = trained()
+    untouched = trained()
     mixed = {"u": True, "v": np.float32(0.5), "w": Fraction(1, 4), "z": 2**70}
     plain = {"u": 1.0, "v": 0.5, "w": 0.25, "z": 2.0**70}
     assert model.predict_proba_one(mixed) == model.predict_proba_one(plain)
@@ -245,7 +254,8 @@ def places(rounds: int) -> Iterator[tuple[dict[str, float], str]]:
     """Examples with a large offset, features that are always 0, and zeros that are given or not."""
     rng = np.random.default_rng(5)
     for t in range(rounds):
-        north, kind = rng.normal(), int(rng.integers(8))
+        north = rng.normal()
+        kind = int(rng.integers(8))
         x = {"a zero": 0.0, "latitude": 48.8566 + 2e-5 * north, f"kind {kind}": 1.0, "zero": 0.0}
         if t % 3 == 0:
             x[f"kind {(kind + 1) % 8}"] = 0.0

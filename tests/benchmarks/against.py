@@ -31,7 +31,8 @@ from common import DATASETS, NAMES, REPOSITORY, Dataset, seconds, shuffled
 LEARNERS = "ahpatron,ahpatron+,arow,nogd,fogd,rbp,bogd,bogd++,projectron++,krls,shared"
 SLOW = ("projectron++", "krls")
 MADE = Dataset("made", 1.5, 100)
-LEAST, MOST = 0.5, 4
+LEAST = 0.5
+MOST = 4
 """Short passes are repeated until they took so many seconds, up to so many times as often."""
 Answer = dict[str, Any]
 
@@ -46,9 +47,11 @@ class Passes:
             self.rows, self.labels = shuffled(Path(folder), name, rows)
             return
         rng = np.random.default_rng(0)
-        centre, centres = rng.integers(9, size=5000), 2 * rng.normal(size=(9, 6))
+        centre = rng.integers(9, size=5000)
+        centres = 2 * rng.normal(size=(9, 6))
         self.rows = centres[centre] + rng.normal(size=(5000, 6))
-        self.labels, self.classes = (centre % 3).astype(np.float64), 3
+        self.labels = (centre % 3).astype(np.float64)
+        self.classes = 3
 
     def run(self, rows: int, learner: str, params: Answer, sigma: float) -> Answer:
         """A pass with those of the parameters that the learner has: time per row, and counts."""
@@ -66,7 +69,8 @@ class Passes:
         others: Answer = {"classes": self.classes, "seed": (0,), "horizon": rows}
         player = make_player(made, Gaussian(sigma=sigma), **others)
         piece = rows_of(self.rows, slice(0, rows)), self.labels[:rows]
-        spent, tally = seconds(lambda: player.feed(*piece)), player.tally
+        spent = seconds(lambda: player.feed(*piece))
+        tally = player.tally
         size = getattr(player, "size", player.f.size)
         counts = [tally.mistakes, tally.updates, tally.margin_updates, size]
         return {"seconds": spent, "time": 1e6 * spent / rows, "counts": counts}
@@ -144,7 +148,8 @@ def main() -> None:
     if "shared" in options.learners:
         options.learners.remove("shared")
         chosen = [*chosen, MADE] if options.learners else [MADE]
-    old, new = Worker(options.other.resolve()), Worker(REPOSITORY)
+    old = Worker(options.other.resolve())
+    new = Worker(REPOSITORY)
     print(f"{'learner':26} {'data set':9} {'new/old':>7} {'old µs':>8} {'new µs':>8}  counts")
     ratios: dict[str, list[float]] = {}
     for data in chosen:

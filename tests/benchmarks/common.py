@@ -26,7 +26,8 @@ from faults.measured import measured  # noqa: E402 - the path leads there
 
 SAMPLES = REPOSITORY / "sample_data"
 AHPATRON = [sys.executable, "-m", "ahpatron_cli"]
-DENSE_SHARE, BATCH = 0.1, 2000
+DENSE_SHARE = 0.1
+BATCH = 2000
 
 
 @dataclass(frozen=True)

@@ -29,14 +29,21 @@ def piece(number: int) -> tuple[Any, Any]:
 
 def main(rounds: int) -> None:
     for learner in (
-        *(Arow(budget=100), Arow(budget=100, floor=1e-5), Metron(budget=100), Metron(budget=400)),
-        *(KRLS(tolerance=0.001), KRLS(tolerance=1e-5), ProjectronPlusPlus(tolerance=0.01)),
+        Arow(budget=100),
+        Arow(budget=100, floor=1e-5),
+        Metron(budget=100),
+        Metron(budget=400),
+        KRLS(tolerance=0.001),
+        KRLS(tolerance=1e-5),
+        ProjectronPlusPlus(tolerance=0.01),
     ):
-        player, wrong = Player(learner, Gaussian(sigma=0.5), horizon=rounds), [0]
+        player = Player(learner, Gaussian(sigma=0.5), horizon=rounds)
+        wrong = [0]
         for number in range(rounds // 10_000):
             player.feed(*piece(number))
             wrong.append(player.tally.mistakes)
-        tenth, f = max(len(wrong) // 10, 1), player.f
+        tenth = max(len(wrong) // 10, 1)
+        f = player.f
         rates = [
             100 * (part[-1] - part[0]) / 10_000 / tenth
             for part in (wrong[: tenth + 1], wrong[-tenth - 1 :])

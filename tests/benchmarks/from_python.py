@@ -97,7 +97,8 @@ def row_by_row(folder: Path, rows: int, learners: list[str]) -> None:
         steps = others(SIGMA[name])
         for learner in learners:
             steps |= {f"{learner}, {way}": step for way, step in ways(learner, SIGMA[name]).items()}
-        seconds, mistakes = dict.fromkeys(steps, 0.0), dict.fromkeys(steps, 0)
+        seconds = dict.fromkeys(steps, 0.0)
+        mistakes = dict.fromkeys(steps, 0)
         for start in range(0, len(y), 500):
             for way, step in steps.items():
                 begun = time.process_time()

@@ -30,7 +30,8 @@ def datasets() -> Iterator[tuple[str, Any, Any, int]]:
     X, y = load_digits(return_X_y=True)
     yield "digits", X / 16, y, 400
     rng = np.random.default_rng(1)
-    arm, along = rng.integers(0, 5, 4000), rng.uniform(0.1, 1, 4000)
+    arm = rng.integers(0, 5, 4000)
+    along = rng.uniform(0.1, 1, 4000)
     angle = 2 * np.pi * (arm / 5 + 1.2 * along)
     X = along[:, None] * np.stack((np.cos(angle), np.sin(angle)), axis=1)
     X += rng.normal(0, 0.02, X.shape)
@@ -46,7 +47,8 @@ def ours(
     """Mistakes in percent, and µs of processor time per round."""
     wrong = spent = 0.0
     for number in orders:
-        order, params = permutation(len(y), number), {"budget": budget, "multiclass": way}
+        order = permutation(len(y), number)
+        params = {"budget": budget, "multiclass": way}
         stream = X[order], y[order].astype(float)
         player, took = one_pass(name, params, sigma, *stream, classes=int(y.max()) + 1)
         spent += took
@@ -74,7 +76,8 @@ def main() -> None:
     for title, X, y, budget in datasets():
         if sys.argv[1:] and title not in sys.argv[1:]:
             continue
-        k, tried = int(y.max()) + 1, range(ORDERS, ORDERS + 1)
+        k = int(y.max()) + 1
+        tried = range(ORDERS, ORDERS + 1)
         widths = [float(np.median(pdist(X[:1000]))) / 2**power for power in range(4)]
         sigma = min(widths, key=lambda s: ours("ahpatron+", "rest", budget, s, X, y, tried)[0])
         fewer = 2 * max(budget // k // 2, 1)

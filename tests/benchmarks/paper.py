@@ -113,16 +113,20 @@ def main() -> None:
         for learner, paper in cells(data):
             if given.learners and learner not in given.learners.split(","):
                 continue
-            best, rates = None, [math.inf]
+            best = None
+            rates = [math.inf]
             for params in grid(learner, paper.size, data.ridge, rounds, tolerances):
                 players = []
                 for repeat in range(given.permutations):
                     order = permutation(len(y), repeat)[:rounds]
-                    stream, name = (take(X, order), y[order]), learner.split()[0]
+                    stream = (take(X, order), y[order])
+                    name = learner.split()[0]
                     players.append(one_pass(name, params, data.sigma, *stream, repeat)[0])
                 found = [100 * player.tally.mistakes / rounds for player in players]
                 if fmean(found) < fmean(rates):
-                    best, rates, kept = params, found, players
+                    best = params
+                    rates = found
+                    kept = players
             varied = {n: best[n] for n in ("epsilon", "step", "tolerance") if n in best}
             shown = ", ".join(f"{name}={value:.3g}" for name, value in varied.items())
             spread = stdev(rates) if len(rates) > 1 else math.nan

@@ -81,10 +81,12 @@ class Case:
 
 def run_case(case: Case) -> dict[str, Any] | None:
     """The counts of a case; None if the learner refuses the kernel, or a shared active set."""
-    stream, costs = case.stream, case.stream.costs
+    stream = case.stream
+    costs = case.stream.costs
     width = {"sigma": stream.sigma} if stream.kernel in ("gaussian", "laplacian") else {}
     try:
-        learner, kernel = REGISTRY[case.learner](**case.params), KERNELS[stream.kernel](**width)
+        learner = REGISTRY[case.learner](**case.params)
+        kernel = KERNELS[stream.kernel](**width)
         rounds = len(stream.labels)
         player = Player(learner, kernel, classes=stream.classes, seed=(0,), horizon=rounds)
     except ParameterError:
@@ -98,7 +100,8 @@ def run_case(case: Case) -> dict[str, Any] | None:
         player.feed(stream.rows, stream.labels, weights)
     except CoreError as error:
         return {"error": str(error)}
-    tally, found = player.tally, player.statistics()
+    tally = player.tally
+    found = player.statistics()
     return {
         **{name: getattr(tally, name) for name in ("mistakes", "margin_updates", "updates")},
         "support": player.size,
@@ -161,7 +164,8 @@ def cases() -> Iterator[Case]:
     """Every setting on every stream that it accepts."""
     for stream in streams():
         for name, params in settings():
-            kind, plain = REGISTRY[name], not params.keys() - {"budget"}
+            kind = REGISTRY[name]
+            plain = not params.keys() - {"budget"}
             if stream.costs and not kind.takes_costs:
                 continue
             if stream.costs and stream.classes > 2 and not (plain and name in CLASS_COSTS):

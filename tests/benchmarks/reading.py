@@ -114,7 +114,9 @@ def tables(rows: int) -> None:
             file = Path(name) / f"{count}.csv"
             make(file, count)
             for path, alone in ((file, LOADTXT), (file.with_suffix(".parquet"), PYARROW)):
-                size, table, model = path.stat().st_size / 1e6, str(path), f"{name}/model.npz"
+                size = path.stat().st_size / 1e6
+                table = str(path)
+                model = f"{name}/model.npz"
                 learn = ["-l", "ahpatron", "--budget", "100", "--sigma", "3", "--save", model]
                 label = ["--label", "y", "-q"]
                 works = {

@@ -43,7 +43,9 @@ LOWEST = -700.0
 """`exp` below this is many times slower, and 0 for all that matters."""
 SETS = (Dataset("rings", 0.1, 100), Dataset("breast_cancer", 1, 50), Dataset("sparse_text", 1, 100))
 VARIANTS = [("bsgd", {"maintenance": word}) for word in ("merge", "project")]
-PATIENCE, LONGEST, PIECE = 4.0, 30.0, 1024
+PATIENCE = 4.0
+LONGEST = 30.0
+PIECE = 1024
 COLUMNS = ("limit", "ahpatron+", "loop")
 
 
@@ -64,11 +66,17 @@ def features() -> str:
 
 def loop(X: Any, y: Any, *, sigma: float, budget: int, epsilon: float, ridge: float) -> Any:
     """|M_T| and |N_T| of the paper's Ahpatron: one product and one `exp` a round."""
-    radius, half = math.sqrt(budget) / 2, budget // 2
+    radius = math.sqrt(budget) / 2
+    half = budget // 2
     step = radius / math.sqrt(4 * budget)
-    S, squares, a = np.zeros((budget, X.shape[1])), np.zeros(budget), np.zeros(budget)
+    S = np.zeros((budget, X.shape[1]))
+    squares = np.zeros(budget)
+    a = np.zeros(budget)
     gram = np.zeros((budget, budget))
-    size, norm_squared, mistakes, margin_updates = 0, 0.0, 0, 0
+    size = 0
+    norm_squared = 0.0
+    mistakes = 0
+    margin_updates = 0
     for x, label in zip(X, y.tolist(), strict=True):
         square = x @ x
         k = S[:size] @ x
@@ -93,10 +101,16 @@ def loop(X: Any, y: Any, *, sigma: float, budget: int, epsilon: float, ridge: fl
             regular = K2 + ridge * np.eye(half)
             a2 = a[kept] + np.linalg.solve(regular, gram[np.ix_(kept, gone)] @ a[gone])
             a[:half] = a2 * (before / math.sqrt(a2 @ K2 @ a2))
-            S[:half], squares[:half], gram[:half, :half] = S[kept], squares[kept], K2
-            k, size, norm_squared = k[kept], half, before * before
+            S[:half] = S[kept]
+            squares[:half] = squares[kept]
+            gram[:half, :half] = K2
+            k = k[kept]
+            size = half
+            norm_squared = before * before
             margin = label * float(a[:half] @ k)
-        S[size], squares[size], a[size] = x, square, step * label
+        S[size] = x
+        squares[size] = square
+        a[size] = step * label
         gram[size, :size] = gram[:size, size] = k
         gram[size, size] = 1.0
         size += 1
@@ -119,7 +133,8 @@ def bare_pass(learner: Learner, rows: Any, y: Any, sigma: float) -> Callable[[],
 
     |S| at the beginning of each block is observed in a pass of its own.
     """
-    player, sizes = Player(learner, Gaussian(sigma=sigma), horizon=len(y)), []
+    player = Player(learner, Gaussian(sigma=sigma), horizon=len(y))
+    sizes = []
     for start in range(0, len(y), BLOCK):
         sizes.append(player.size or 0)
         player.feed(rows_of(rows, slice(start, min(start + BLOCK, len(y)))), y[start:][:BLOCK])
@@ -142,7 +157,8 @@ def ways(rows: Any, sigma: float) -> list[Callable[[int, int], Any]]:
     """Ways to compute κ between the first rows and a block: one product and one `exp`."""
     dense = rows.dense() if isinstance(rows, CsrRows) else rows
     scaled = (dense - dense[0]) / sigma
-    norms, ones = -0.5 * np.einsum("ij,ij->i", scaled, scaled), np.ones(len(scaled))
+    norms = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
+    ones = np.ones(len(scaled))
     left = np.column_stack([scaled, norms, ones])
     right = np.column_stack([scaled, ones, norms])
     clips = -4 * norms.min() > -LOWEST
@@ -178,7 +194,8 @@ def measure(data: Dataset, rows: Any, y: Any) -> list[float]:
         TIMES,
     )
     median = {name: statistics.median(values) for name, values in times.items()}
-    ours, spread = median["ours"], (max(times["ours"]) - min(times["ours"])) / median["ours"]
+    ours = median["ours"]
+    spread = (max(times["ours"]) - min(times["ours"])) / median["ours"]
     ratios = [ours / median["limit"], *(median[name] / ours for name in COLUMNS[1:])]
     shown = "".join(f"{ratio:11.2f}" for ratio in ratios)
     each = f"{len(y):9,}{1e6 * ours / len(y):9.2f}{spread:8.0%}"

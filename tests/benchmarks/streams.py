@@ -33,7 +33,8 @@ IMPORTS = ("import typer, rich.table", "import numpy, scipy.linalg, typer, rich.
 
 def peak_of_all(command: list[str]) -> float:
     """The largest sum of MiB over all processes of a command."""
-    started, largest = psutil.Popen(command, stdout=subprocess.DEVNULL), 0
+    started = psutil.Popen(command, stdout=subprocess.DEVNULL)
+    largest = 0
     while started.poll() is None:
         with suppress(psutil.Error):  # one of them has just ended
             family = [started, *started.children(recursive=True)]
@@ -80,7 +81,8 @@ def main(rows: int = 3_000_000, short: int = 100_000) -> None:
                 spent, memory = process([*RUN, "-"], stdin=packed.stdout)
             shown += f"; pipe {memory:6.1f} MiB, {1e6 * spent / count:5.2f} µs per row"
             print(f"{count:9,} rows: {shown}", flush=True)
-        path, held = folder / f"{short}.svm", short * (WIDTH + 1) * 8 / 2**20
+        path = folder / f"{short}.svm"
+        held = short * (WIDTH + 1) * 8 / 2**20
         print(f"{short:,} rows are {held:.1f} MiB as float64")
         sweep = [*AHPATRON, "sweep", "--format", "csv", "-q", "-B", "100", "--repeats", "4"]
         for command in (

@@ -15,7 +15,11 @@ from ahpatron_cli.cli.run import OF_THE_CALL, OF_THE_MODEL, OF_THE_STREAM
 from support.command import Ahpatron, wait_until_read
 from support.labels import EVERY, NUMBERS, libsvm, table
 
-ENDINGS = [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+ENDINGS = pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)],
+    ids=["SIGTERM", "SIGINT", "SIGHUP"],
+)
 COUNTS = ("rounds", "mistakes", "updates", "support_size")
 
 
@@ -23,7 +27,7 @@ def counts(record: dict[str, Any]) -> list[Any]:
     return [record[name] for name in COUNTS]
 
 
-@pytest.mark.parametrize(("number", "code"), ENDINGS)
+@ENDINGS
 @pytest.mark.parametrize("kind", EVERY)
 def test_a_signal_while_rows_are_read_again_leaves_the_checkpoint(
     ahpatron: Ahpatron,
@@ -59,7 +63,7 @@ def test_a_signal_while_rows_are_read_again_leaves_the_checkpoint(
     assert counts(last) == counts(uninterrupted)
 
 
-@pytest.mark.parametrize(("number", "code"), ENDINGS)
+@ENDINGS
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_a_signal_while_a_pipe_is_read_again_leaves_the_checkpoint(
     ahpatron: Ahpatron, kind: str, number: signal.Signals, code: int
@@ -102,23 +106,23 @@ def test_a_signal_after_the_checkpoint_keeps_what_was_learned(ahpatron: Ahpatron
     assert "continues after 500 rounds" in done.err
 
 
-def test_a_pipe_that_has_shown_one_label_only_can_go_on(ahpatron: Ahpatron) -> None:
+@pytest.mark.parametrize("other", ["-1", "0"])
+def test_a_pipe_that_has_shown_one_label_only_can_go_on(ahpatron: Ahpatron, other: str) -> None:
     """Label 1 may be of the pair -1/+1 or 0/1: the checkpoint must not decide it."""
     words = ("run", "-", "--checkpoint", "c.npz", "--every", 64)
-    for other in ("-1", "0"):
-        rows = [f"1 1:{i % 5}\n" for i in range(100)] + [f"{other} 1:{i % 5}\n" for i in range(100)]
-        with ahpatron.start(*words) as process:
-            assert process.stdin
-            process.stdin.write("".join(rows[:100]))
-            process.stdin.flush()
-            wait_until_read(process)
-            process.terminate()
-            process.communicate(timeout=60)
-        assert process.returncode == 143
-        found = ahpatron.json(*words, stdin="".join(rows).encode())
-        assert found["data"]["labels"] == [int(other), 1]
-        assert found["runs"][0]["rounds"] == 200
-        (ahpatron.folder / "c.npz").unlink()
+    first = "".join(f"1 1:{i % 5}\n" for i in range(100))
+    second = "".join(f"{other} 1:{i % 5}\n" for i in range(100))
+    with ahpatron.start(*words) as process:
+        assert process.stdin
+        process.stdin.write(first)
+        process.stdin.flush()
+        wait_until_read(process)
+        process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 143
+    found = ahpatron.json(*words, stdin=(first + second).encode())
+    assert found["data"]["labels"] == [int(other), 1]
+    assert found["runs"][0]["rounds"] == 200
 
 
 CHANGED = {
@@ -169,16 +173,18 @@ def option_names(command: str) -> set[str]:
     return {param.name for param in commands.commands[command].params}
 
 
+def test_no_option_of_run_belongs_to_two_things() -> None:
+    assert not OF_THE_MODEL & OF_THE_STREAM
+    assert not OF_THE_CALL & (OF_THE_MODEL | OF_THE_STREAM)
+
+
 def test_every_option_of_run_says_what_it_belongs_to() -> None:
-    kinds = (OF_THE_MODEL, OF_THE_STREAM, OF_THE_CALL)
-    assert sum(map(len, kinds)) == len(frozenset.union(*kinds))
-    assert frozenset.union(*kinds) == option_names("run")
+    assert option_names("run") == OF_THE_MODEL | OF_THE_STREAM | OF_THE_CALL
 
 
 @pytest.mark.parametrize("name", sorted(OF_THE_MODEL | OF_THE_STREAM))
 def test_a_checkpoint_refuses_every_option_that_changed(begun: Ahpatron, name: str) -> None:
     before = (begun.folder / "c.npz").read_bytes()
-    begun.succeed(*BEGUN, "--checkpoint", "c.npz")
     words = [*BEGUN, "--checkpoint", "c.npz"]
     if name == "learner":
         words.remove("-l")
@@ -193,6 +199,11 @@ def test_a_checkpoint_refuses_every_option_that_changed(begun: Ahpatron, name: s
     said = begun.refusal(2, *words, *CHANGED[name].split())
     assert ("one pass" if name in ("repeats", "shuffle") else "another run") in said
     assert (begun.folder / "c.npz").read_bytes() == before
+
+
+def test_a_checkpoint_continues_if_no_option_changed(begun: Ahpatron) -> None:
+    done = begun.succeed(*BEGUN, "--checkpoint", "c.npz")
+    assert "continues after 150 rounds" in done.err
 
 
 @pytest.mark.parametrize("name", sorted(OF_THE_MODEL))

@@ -65,8 +65,13 @@ def test_the_configuration_of_a_sweep_may_name_the_learner(ahpatron: Ahpatron) -
 @pytest.mark.parametrize(
     "words",
     [
-        *("--sigma 2", "--sigma auto", "--kernel linear", "--epsilon 0.6", "--theorem 4"),
-        *("-p sigma=2", "-p epsilon=0.6"),
+        "--sigma 2",
+        "--sigma auto",
+        "--kernel linear",
+        "--epsilon 0.6",
+        "--theorem 4",
+        "-p sigma=2",
+        "-p epsilon=0.6",
     ],
 )
 def test_what_the_default_of_tables_does_not_have_is_refused(

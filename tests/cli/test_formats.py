@@ -55,20 +55,32 @@ class Labels:
     in_python: tuple[Any, ...]
 
 
+def as_written(kind: pa.DataType, *values: Any) -> Labels:
+    """Labels that a model has in Python as it shows them, which is as they are."""
+    texts = tuple(str(value) for value in values)
+    return Labels(values, kind, shown=texts, in_python=values)
+
+
+def as_text(kind: pa.DataType, *values: Any) -> Labels:
+    """Labels that a model has as text whatever they are in the file."""
+    texts = tuple(str(value) for value in values)
+    return Labels(values, kind, shown=texts, in_python=texts)
+
+
 LABELS = (
-    Labels((0, 1), pa.int64(), ("0", "1"), (0, 1)),
-    Labels((1, 2), pa.int8(), ("1", "2"), (1, 2)),
-    Labels((-1, 1), pa.int64(), ("-1", "1"), (-1, 1)),
-    Labels((1, 2, 5), pa.uint16(), ("1", "2", "5"), (1, 2, 5)),
-    Labels((0.5, 1.25), pa.float64(), ("0.5", "1.25"), (0.5, 1.25)),
-    Labels(("no", "yes"), pa.string(), ("no", "yes"), ("no", "yes")),
-    Labels(("b", "a", "c"), pa.large_string(), ("a", "b", "c"), ("a", "b", "c")),
-    Labels(("-1", "+1"), pa.string(), ("+1", "-1"), (-1, 1)),
-    Labels(("007", "012"), pa.string_view(), ("007", "012"), ("007", "012")),
-    Labels(("1E2", "100", "5"), pa.string(), ("100", "1E2", "5"), ("100", "1E2", "5")),
-    Labels((2**53, 2**53 + 1), pa.int64(), *[("9007199254740992", "9007199254740993")] * 2),
-    Labels((False, True), pa.bool_(), ("False", "True"), (False, True)),
-    Labels((date(2024, 5, 1), date(2025, 5, 1)), pa.date32(), *[("2024-05-01", "2025-05-01")] * 2),
+    as_written(pa.int64(), 0, 1),
+    as_written(pa.int8(), 1, 2),
+    as_written(pa.int64(), -1, 1),
+    as_written(pa.uint16(), 1, 2, 5),
+    as_written(pa.float64(), 0.5, 1.25),
+    as_written(pa.string(), "no", "yes"),
+    as_written(pa.large_string(), "b", "a", "c"),
+    Labels(("-1", "+1"), pa.string(), shown=("+1", "-1"), in_python=(-1, 1)),
+    as_written(pa.string_view(), "007", "012"),
+    as_written(pa.string(), "1E2", "100", "5"),
+    as_text(pa.int64(), 2**53, 2**53 + 1),
+    as_written(pa.bool_(), False, True),
+    as_text(pa.date32(), date(2024, 5, 1), date(2025, 5, 1)),
 )
 
 # Columns ------------------------------------------------------------------------------------------
@@ -125,58 +137,92 @@ def draws(draw: st.DrawFn, labels: Labels, count: int) -> list[Any]:
     return draw(st.lists(st.sampled_from(labels.values), min_size=more, max_size=more))
 
 
-def run(ahpatron: Ahpatron, file: str, *options: str) -> dict[str, Any]:
-    words = ("--label", "y", "--id", "who", "-l", "arow", "--sigma", 2, "-B", 20)
+MISSING = st.sampled_from(["indicator", "mean", "zero"])
+Drawn = tuple[pa.Table, Labels]
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[pa.Table], Ahpatron]:
+    """Writes rows in every format, to a new folder for each example."""
+
+    def furnish(rows: pa.Table) -> Ahpatron:
+        path = tmp_path_factory.mktemp("formats")
+        write(path, rows)
+        return Ahpatron(path)
+
+    return furnish
+
+
+def run(ahpatron: Ahpatron, rows: pa.Table, file: str, *options: str) -> dict[str, Any]:
+    words = ["--label", "y", "--id", "who", "-l", "arow", "--sigma", 2, "-B", 20]
+    if "code" in rows.column_names:
+        words += ["--category", "code"]
     return ahpatron.json("run", file, *words, *options)
 
 
-def predictions(ahpatron: Ahpatron, model: str, data: str) -> pd.DataFrame:
-    out = ahpatron.succeed("predict", model, data).out
+def predictions(ahpatron: Ahpatron, data: str) -> pd.DataFrame:
+    out = ahpatron.succeed("predict", "m.npz", data).out
     return pd.read_csv(io.StringIO(out), dtype={"who": str, "prediction": str})
 
 
 @examples(40)
-@given(tables(), st.sampled_from(FILES), st.sampled_from(["indicator", "mean", "zero"]))
-def test_the_same_rows_give_the_same_model_in_every_format(
-    tmp_path_factory: pytest.TempPathFactory,
-    drawn: tuple[pa.Table, Labels],
-    made_from: str,
-    missing: str,
+@given(tables(), MISSING)
+def test_the_same_rows_give_the_same_counts_in_every_format(
+    folder: Any, drawn: Drawn, missing: str
 ) -> None:
-    rows, labels = drawn
-    ahpatron = Ahpatron(tmp_path_factory.mktemp("formats"))
-    write(ahpatron.folder, rows)
-    options = ["--missing", missing]
-    options += ["--category", "code"] if "code" in rows.column_names else []
-    counts = []
+    rows, _ = drawn
+    ahpatron = folder(rows)
+    counts = {}
     for file in FILES:
-        more = ["--save", "m.npz"] if file == made_from else []
-        found = run(ahpatron, file, *options, *more)
-        counts.append((found["data"]["features"], found["runs"][0]["mistakes"]))
-    assert len({*counts}) == 1, dict(zip(FILES, counts, strict=True))
+        found = run(ahpatron, rows, file, "--missing", missing)
+        counts[file] = (found["data"]["features"], found["runs"][0]["mistakes"])
+    assert len(set(counts.values())) == 1, counts
+
+
+@examples(40)
+@given(tables(), st.sampled_from(FILES))
+def test_a_model_has_the_labels_of_its_table(folder: Any, drawn: Drawn, made_from: str) -> None:
+    rows, labels = drawn
+    ahpatron = folder(rows)
+    run(ahpatron, rows, made_from, "--save", "m.npz")
     schema = load_model(str(ahpatron.folder / "m.npz")).header.schema
     assert schema is not None
-    assert tuple(sorted(schema.labels)) == tuple(sorted(labels.shown))
-    expected = predictions(ahpatron, "m.npz", made_from)
+    assert sorted(schema.labels) == sorted(labels.shown)
+    in_python = OnlineKernelClassifier.load(ahpatron.folder / "m.npz").classes_.tolist()
+    assert {*in_python} == {*labels.in_python}
+
+
+@examples(40)
+@given(tables(), st.sampled_from(FILES), MISSING)
+def test_a_model_of_one_format_predicts_the_same_in_every_format(
+    folder: Any, drawn: Drawn, made_from: str, missing: str
+) -> None:
+    rows, labels = drawn
+    ahpatron = folder(rows)
+    run(ahpatron, rows, made_from, "--missing", missing, "--save", "m.npz")
+    expected = predictions(ahpatron, made_from)
     assert expected["who"].tolist() == [str(who) for who in rows["who"].to_pylist()]
     assert {*expected["prediction"]} <= {*labels.shown}
     for file in FILES:
-        found = predictions(ahpatron, "m.npz", file)
+        found = predictions(ahpatron, file)
         assert found[["who", "prediction"]].equals(expected[["who", "prediction"]]), file
-        assert_close(found, expected)
+        np.testing.assert_allclose(scores(found), scores(expected), rtol=0, atol=1e-9, err_msg=file)
+
+
+@examples(40)
+@given(tables(), st.sampled_from(FILES), MISSING)
+def test_a_model_of_a_file_scores_the_same_rows_in_data_frames(
+    folder: Any, drawn: Drawn, made_from: str, missing: str
+) -> None:
+    rows, _ = drawn
+    ahpatron = folder(rows)
+    run(ahpatron, rows, made_from, "--missing", missing, "--save", "m.npz")
+    expected = scores(predictions(ahpatron, made_from))
     model = OnlineKernelClassifier.load(ahpatron.folder / "m.npz")
-    assert {*model.classes_.tolist()} == {*labels.in_python}
     for frame in FRAMES:
-        X = frame(rows)
-        np.testing.assert_allclose(
-            model.decision_function(X), scores(expected), rtol=0, atol=1e-9, err_msg=str(frame)
-        )
+        found = model.decision_function(frame(rows))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9, err_msg=str(frame))
 
 
 def scores(found: pd.DataFrame) -> Any:
     return found[[name for name in found if name.startswith("score")]].to_numpy().squeeze()
-
-
-def assert_close(found: pd.DataFrame, expected: pd.DataFrame) -> None:
-    names = [name for name in found if name.startswith("score")]
-    np.testing.assert_allclose(found[names], expected[names], rtol=0, atol=1e-9)

@@ -237,7 +237,7 @@ def test_a_pipe_is_described_like_its_file(ahpatron: Ahpatron, rings: Path) -> N
 
 
 @pytest.mark.parametrize(("columns", "locale"), [(40, {}), (80, ASCII)], ids=["40", "ascii"])
-def test_terminals(
+def test_profiles_fit_the_terminal(
     ahpatron: Ahpatron,
     breast_cancer: Path,
     columns: int,

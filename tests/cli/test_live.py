@@ -64,7 +64,8 @@ def test_every_row_is_answered_before_the_next_is_sent(ahpatron: Ahpatron, rings
         answers = run.ask(lines[0], 2)[1:]
         for line in lines[1:]:
             answers += run.ask(line)
-        half, rest = lines[0][:9], lines[0][9:]
+        half = lines[0][:9]
+        rest = lines[0][9:]
         run.ask(half, 0)
         assert [answer.split(",")[3] for answer in answers] == [str(t) for t in range(1, 201)]
         answers += run.ask(rest)
@@ -264,6 +265,7 @@ def test_a_checkpoint_beside_predictions(ahpatron: Ahpatron, rings: Path, where:
     with live(ahpatron, *command) as run:
         written = run.ask("".join(lines[:200]), 201 if where == "-" else 0)
         while not (ahpatron.folder / "c.npz").exists():
+            assert run.process.poll() is None
             time.sleep(0.01)
         written += run.ask("".join(lines[200:300]), 100 if where == "-" else 0)
     done = ahpatron.succeed(*command, stdin="".join(lines).encode())

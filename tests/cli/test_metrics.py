@@ -48,7 +48,8 @@ def test_a_resumed_run_has_no_auc_and_predict_has(ahpatron: Ahpatron, rings: Pat
 @pytest.mark.parametrize("way", [(), ("--shuffle",)])
 def test_the_window_and_the_curve(ahpatron: Ahpatron, way: tuple[str, ...]) -> None:
     """Labels turn into their opposite after 3,000 rounds."""
-    turn, rng = 3000, random.Random(1)
+    turn = 3000
+    rng = random.Random(1)
     points = [(rng.uniform(-1, 1), rng.uniform(-1, 1)) for _ in range(turn + 1000)]
     labels = (1 if (a * b > 0) == (t < turn) else -1 for t, (a, b) in enumerate(points))
     rows = zip(labels, points, strict=True)

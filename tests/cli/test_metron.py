@@ -69,7 +69,9 @@ def test_a_model_continues_and_lists_relevant_features(ahpatron: Ahpatron, units
 
 
 @pytest.mark.parametrize("multiclass", ["shared", "rest"])
-def test_several_classes(ahpatron: Ahpatron, multiclass: str) -> None:
+def test_several_classes_are_learned_and_have_relevant_features(
+    ahpatron: Ahpatron, multiclass: str
+) -> None:
     X = np.random.default_rng(3).normal(size=(300, 2)) * np.array([1.0, 1e5])
     ahpatron.write("three.svm", to_text(X, np.digitize(X[:, 0] + X[:, 1] / 1e5, [-0.7, 0.7])))
     words = ("three.svm", *METRON, "-p", f"multiclass={multiclass}", "--save", "m.npz")

@@ -302,10 +302,8 @@ def test_labels_of_every_kind_go_on(ahpatron: Ahpatron, kind: str) -> None:
     """The second part has rows of all labels but one, and rows without a label."""
     labels = EVERY[kind]
     whole = table(labels, 600).splitlines(keepends=True)
-    first, second = (
-        whole[:385],
-        [line for line in whole[385:] if line[:-1].split(",")[3] != labels[0]],
-    )
+    first = whole[:385]
+    second = [line for line in whole[385:] if line[:-1].split(",")[3] != labels[0]]
     ahpatron.write("a.csv", "".join(first))
     ahpatron.write("b.csv", whole[0] + "row x,0.5,0.5,?\n" + "".join(second))
     ahpatron.write("whole.csv", "".join(first + second))

@@ -28,7 +28,7 @@ def four(ahpatron: Ahpatron) -> str:
     return "four.svm"
 
 
-def test_the_record(ahpatron: Ahpatron, four: str) -> None:
+def test_a_run_of_several_classes_counts_by_class(ahpatron: Ahpatron, four: str) -> None:
     record = ahpatron.run(four, *OPTIONS, "--metrics", "--predictions", "p.csv")
     assert record["classes"] == sorted(LABELS)
     confusion = np.array(record["confusion"])

@@ -21,7 +21,7 @@ def own(ahpatron: Ahpatron) -> Ahpatron:
     return ahpatron
 
 
-def test_run(own: Ahpatron, rings: Path) -> None:
+def test_a_learner_in_a_file_is_run_beside_a_built_in_one(own: Ahpatron, rings: Path) -> None:
     words = ("run", rings, "-l", LEARNER, "-l", "rbp", "-B", 20)
     mine, rbp = own.json(*words, "-p", "smallest-goes.aggressiveness=0.1")["runs"]
     assert (mine["learner"], mine["support_size"]) == ("smallest-goes", 20)

@@ -101,7 +101,9 @@ def test_run_writes_predictions_to_stdout_and_the_table_to_stderr(ahpatron: Ahpa
 
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_probabilities(ahpatron: Ahpatron, classes: int, format: str) -> None:
+def test_probabilities_add_up_and_agree_with_predictions(
+    ahpatron: Ahpatron, classes: int, format: str
+) -> None:
     """They add up to 1, and nearly always the predicted label is the most probable one."""
     names = ["n o", "yes", "zero"][:classes]
     rows = [(names[i % classes], i % classes + i * i % 7 / 9) for i in range(300)]

@@ -49,7 +49,9 @@ def test_progress_shows_the_running_mistake_rate(ahpatron: Ahpatron) -> None:
 @pytest.mark.parametrize(
     "way", [["--shuffle"], pytest.param(["--repeats", "50", "--jobs", "2"], marks=pytest.mark.slow)]
 )
-def test_signals(ahpatron: Ahpatron, number: signal.Signals, code: int, way: list[str]) -> None:
+def test_a_signal_leaves_no_unfinished_file(
+    ahpatron: Ahpatron, number: signal.Signals, code: int, way: list[str]
+) -> None:
     ahpatron.write("long.svm", "-1 1:1 2:3\n1 1:2 2:2\n-1 1:3 2:1\n1 2:5\n" * 100_000)
     words = ("run", "long.svm", "-B", "1000", "--predictions", "p.csv", *way)
     with ahpatron.start(*words) as child:
@@ -77,15 +79,24 @@ def test_no_process_prints_a_traceback_on_ctrl_c(ahpatron: Ahpatron, rings: Path
     assert "Traceback" not in err
 
 
-def test_imports(rings: Path) -> None:
-    """Help without NumPy, a run without SciPy; Typer's own checks would import pydantic."""
-    later = {"scipy", "sklearn", "matplotlib", "joblib", "dask", "pydantic"}
-    for words in ("--help", "run --help", "inspect --help", "--version"):
-        assert not modules_after(*words.split()) & {"numpy", *later}
-    options = (*SMALL, "--repeats", 2, "--no-shuffle", "-l", "rbp", "-p", "budget=30", "--json")
-    modules = modules_after("run", rings, *options[2:])
+LATER = {"scipy", "sklearn", "matplotlib", "joblib", "dask", "pydantic"}
+"""Modules that take long to import."""
+
+
+@pytest.mark.parametrize("words", ["--help", "run --help", "inspect --help", "--version"])
+def test_help_imports_no_numpy(words: str) -> None:
+    assert not modules_after(*words.split()) & {"numpy", *LATER}
+
+
+def test_a_run_imports_numpy_only(rings: Path) -> None:
+    options = ("--limit", 200, "--repeats", 2, "--no-shuffle", "-l", "rbp", "-p", "budget=30")
+    modules = modules_after("run", rings, *options, "--json")
     assert "numpy" in modules
-    assert not modules & later
+    assert not modules & LATER
+
+
+def test_inspect_does_not_import_pydantic(rings: Path) -> None:
+    """Typer's own checks of values would."""
     assert "pydantic" not in modules_after("inspect", rings, "--seed", 3)
 
 

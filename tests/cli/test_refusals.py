@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,8 @@ def furnished(tmp_path_factory: pytest.TempPathFactory, rings: Path, sparse_text
     return ahpatron
 
 
+Refusal = tuple[int, str, str]
+"""The exit code, what the error names, and the command."""
 LONG = "x" * 300
 """A name that no file can have."""
 
@@ -188,7 +191,7 @@ REPORT = [
 ]
 """Exit code 2: what the error names, and what stands behind `report r.jsonl`."""
 
-OTHERS = [
+OTHERS: list[Refusal] = [
     (2, "did you mean sweep?", "swep data.svm"),
     (2, "ahpatron run data.svm -B 10", "data.svm -B 10"),
     (2, "-", "run - -"),
@@ -232,10 +235,12 @@ OTHERS = [
     (65, "dump_svmlight_file", "run x.npy"),
     *(
         (65, place, f"run {name} --out n.json --predictions n.csv --curve c.csv {way}")
-        for place, name in [
-            *(("data.csv", "data.csv"), ("late.svm:10001:5", "late.svm"), ("--scale", "far.svm")),
+        for place, name in (
+            ("data.csv", "data.csv"),
+            ("late.svm:10001:5", "late.svm"),
+            ("--scale", "far.svm"),
             ("regression", "real.svm"),
-        ]
+        )
         for way in ("", "--shuffle")
     ),
     (65, "far.svm:3", "run far.svm"),
@@ -292,14 +297,21 @@ OTHERS = [
     (74, "/dev/full", "convert bank.csv --label y --out /dev/full"),
     (66, "none.csv", "convert none.csv --label y"),
 ]
-"""Exit code, what the error names, the command."""
+"""Whatever else is refused."""
 
-REFUSED = [
-    *(
-        (2, option if option != "-p" else value.partition("=")[0], f"run data.svm {option}={value}")
-        for option, values in OPTIONS.items()
-        for value in values.split()
-    ),
+
+def of_options() -> Iterator[Refusal]:
+    """Each value that an option of `run` refuses; of `-p NAME=VALUE`, NAME is named."""
+    for option, values in OPTIONS.items():
+        for value in values.split():
+            if option == "-p":
+                yield 2, value.partition("=")[0], f"run data.svm -p {value}"
+            else:
+                yield 2, option, f"run data.svm {option}={value}"
+
+
+REFUSED: list[Refusal] = [
+    *of_options(),
     *((2, named, f"run data.svm {words}") for named, words in RUN),
     *((2, named, f"sweep data.svm --out new.jsonl {words}") for named, words in SWEEP),
     *((2, named, f"report r.jsonl {words}") for named, words in REPORT),
@@ -310,10 +322,11 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("code", "named", "words"), REFUSED, ids=[words[:60] for _, _, words in REFUSED]
 )
-def test_refused(furnished: Ahpatron, code: int, named: str, words: str) -> None:
+def test_a_refusal_names_its_reason_and_changes_no_file(
+    furnished: Ahpatron, code: int, named: str, words: str
+) -> None:
     before = contents(furnished)
-    given = shlex.split(words.replace("-p=", "-p "))
-    err = furnished.refusal(code, *given, stdin=b"1 1:1\n-1 1:2\n")
+    err = furnished.refusal(code, *shlex.split(words), stdin=b"1 1:1\n-1 1:2\n")
     assert err.startswith("error: ")
     assert named in err
     assert contents(furnished) == before
@@ -323,26 +336,31 @@ def contents(ahpatron: Ahpatron) -> dict[str, float]:
     return {path.name: path.lstat().st_mtime_ns for path in ahpatron.folder.iterdir()}
 
 
-def test_options_without_effect_are_noted(ahpatron: Ahpatron, rings: Path) -> None:
-    for option, words in (
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
         ("--budget", "-l perceptron -B 10"),
         ("--sigma", "--kernel linear --sigma 2"),
         ("--sigma", "--kernel linear --sigma auto"),
-    ):
-        done = ahpatron.succeed("run", rings, "--limit", 100, *words.split())
-        assert f"{option} has no effect" in done.err
+    ],
+    ids=["a budget of a learner without", "a width of a kernel without", "the same, chosen"],
+)
+def test_an_option_without_effect_is_noted(
+    ahpatron: Ahpatron, rings: Path, option: str, words: str
+) -> None:
+    done = ahpatron.succeed("run", rings, "--limit", 100, *words.split())
+    assert f"{option} has no effect" in done.err
 
 
-def test_scaling_brings_any_size_into_reach(ahpatron: Ahpatron) -> None:
+@pytest.mark.parametrize("scale", ["standard", "minmax", "unit"])
+def test_scaling_brings_any_size_into_reach(ahpatron: Ahpatron, scale: str) -> None:
     """Where squares overflow, the hint names --scale; so that must not overflow either."""
-    rows = [(1, 2e155, 0.3), (-1, -1e155, 0.2), (1, 1.5e155, 0.9), (-1, -3e155, 0.1)] * 40
-    ahpatron.write("data.svm", "".join(f"{y} 1:{a!r} 2:{b!r}\n" for y, a, b in rows))
-    for scale in ("standard", "minmax", "unit"):
-        done = ahpatron.json("run", "data.svm", "--scale", scale)
-        assert done["runs"][0]["mistake_rate"] < 0.05
+    rows = "1 1:2e155 2:0.3\n-1 1:-1e155 2:0.2\n1 1:1.5e155 2:0.9\n-1 1:-3e155 2:0.1\n"
+    ahpatron.write("data.svm", rows * 40)
+    assert ahpatron.run("data.svm", "--scale", scale)["mistake_rate"] < 0.05
 
 
-def test_rows_without_features(ahpatron: Ahpatron) -> None:
+@pytest.mark.parametrize("way", [[], ["--shuffle"]], ids=["in order", "shuffled"])
+def test_rows_without_features_are_no_reason_to_refuse(ahpatron: Ahpatron, way: list[str]) -> None:
     ahpatron.write("data.svm", "1\n-1\n1\n")
-    for way in ([], ["--shuffle"]):
-        assert ahpatron.json("run", "data.svm", *way)["data"]["features"] == 0
+    assert ahpatron.json("run", "data.svm", *way)["data"]["features"] == 0

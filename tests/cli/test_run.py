@@ -22,16 +22,37 @@ from support.command import Ahpatron
 from support.labels import NUMBERS, libsvm, table
 
 DETERMINISTIC = [
-    *("learner", "params", "seed", "repeat", "rounds", "mistakes", "mistake_rate"),
-    *("margin_updates", "updates", "halvings", "zeta", "support_size", "norm", "near_ties"),
+    "learner",
+    "params",
+    "seed",
+    "repeat",
+    "rounds",
+    "mistakes",
+    "mistake_rate",
+    "margin_updates",
+    "updates",
+    "halvings",
+    "zeta",
+    "support_size",
+    "norm",
+    "near_ties",
 ]
 CLASS_COUNTS = [
-    *("true_positives", "false_positives", "true_negatives", "false_negatives"),
+    "true_positives",
+    "false_positives",
+    "true_negatives",
+    "false_negatives",
     "baseline_mistakes",
 ]
 SUMMARY = [
-    *("learner", "params", "repeats", "mistake_rate_mean", "mistake_rate_sd"),
-    *("margin_updates_mean", "support_size_mean", "seconds_mean"),
+    "learner",
+    "params",
+    "repeats",
+    "mistake_rate_mean",
+    "mistake_rate_sd",
+    "margin_updates_mean",
+    "support_size_mean",
+    "seconds_mean",
 ]
 
 
@@ -54,9 +75,17 @@ def test_json_follows_the_contract(ahpatron: Ahpatron, rings: Path) -> None:
     assert list(document["summary"][0]) == SUMMARY
     assert document["summary"][0]["mistake_rate_sd"] is None
     assert document["runs"][0]["params"] == {
-        **{"kernel": "gaussian", "sigma": 0.3, "budget": 100, "epsilon": 0.5, "radius": 5.0},
-        **{"step": 0.25, "schedule": "constant", "ridge": 0.0005, "selection": "magnitude"},
-        **{"rescale": "keep", "multiclass": "rest"},
+        "kernel": "gaussian",
+        "sigma": 0.3,
+        "budget": 100,
+        "epsilon": 0.5,
+        "radius": 5.0,
+        "step": 0.25,
+        "schedule": "constant",
+        "ridge": 0.0005,
+        "selection": "magnitude",
+        "rescale": "keep",
+        "multiclass": "rest",
     }
     assert ahpatron.run(rings, "-l", "avp")["params"]["radius"] == "inf"
 
@@ -126,11 +155,11 @@ def test_several_files_give_one_document_also_before_a_faulty_one(
 def test_predictions_and_curve_agree_with_the_counts(
     ahpatron: Ahpatron, rings: Path, way: list[str]
 ) -> None:
-    found = ahpatron.json(
-        *["run", rings, "-l", "ahpatron", "-l", "avp", "-B", 40, "--sigma", 0.3, *way],
-        *["--predictions", "p.csv", "--curve", "c.csv"],
-    )
-    rounds, curve = ahpatron.table("p.csv"), ahpatron.table("c.csv")
+    learners = ["-l", "ahpatron", "-l", "avp", "-B", "40", "--sigma", "0.3"]
+    outputs = ["--predictions", "p.csv", "--curve", "c.csv"]
+    found = ahpatron.json("run", rings, *learners, *way, *outputs)
+    rounds = ahpatron.table("p.csv")
+    curve = ahpatron.table("c.csv")
     for run in found["runs"]:
         mine = [each for each in rounds if each["learner"] == run["learner"]]
         numbers = list(range(1, run["rounds"] + 1))
@@ -257,7 +286,9 @@ AGREEING = {
     ("name", "scale"),
     [
         *(("grows wider", scale) for scale in ("none", "unit", "minmax")),
-        *(("dense at first", "none"), ("sparse at first", "none"), ("sparse at first", "minmax")),
+        ("dense at first", "none"),
+        ("sparse at first", "none"),
+        ("sparse at first", "minmax"),
     ],
 )
 def test_stream_memory_sweep_and_estimator_agree(ahpatron: Ahpatron, name: str, scale: str) -> None:
@@ -265,7 +296,8 @@ def test_stream_memory_sweep_and_estimator_agree(ahpatron: Ahpatron, name: str, 
     path = ahpatron.write("data.svm", AGREEING[name])
     common = ["-l", "ahpatron", "-B", 40, "--scale", scale, "--sigma", 2]
     ways = {"stream": [], "memory": ["--no-shuffle", "--repeats", 2]}
-    records, predictions = [], []
+    records = []
+    predictions = []
     for way, options in ways.items():
         words = ("run", path, *common, "--epsilon", 0.7, *options, "--predictions", f"{way}.csv")
         records.append(runs(ahpatron.json(*words))[0])

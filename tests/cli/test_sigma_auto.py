@@ -43,7 +43,8 @@ def test_streams_are_scaled_by_their_first_rows(
     """A pipe is run like the file; cut at a multiple of 64, the rounds before it are the same."""
     lines = rings.read_bytes().splitlines(keepends=True)
     options = ("--scale", scale, *BUDGET)
-    rows, found = [], []
+    rows = []
+    found = []
     for part in (lines, lines[:1472]):
         run = ahpatron.run("-", *options, "--predictions", "p.csv", stdin=b"".join(part))
         rows.append(ahpatron.read("p.csv").splitlines())

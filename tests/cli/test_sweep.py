@@ -6,6 +6,7 @@ import shlex
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -18,7 +19,7 @@ import ahpatron_cli
 from ahpatron_cli.cli.app import app
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.sweep.results_file import encode_trial, read_results
-from support.command import SMALL, Ahpatron, rows_of
+from support.command import SMALL, Ahpatron, Outcome, rows_of
 
 
 def best_command(printed: str) -> list[str]:
@@ -27,31 +28,65 @@ def best_command(printed: str) -> list[str]:
     return shlex.split(next(line for line in end.splitlines() if "ahpatron run" in line))[1:]
 
 
-def test_trials_are_those_of_run_and_are_run_once(ahpatron: Ahpatron, rings: Path) -> None:
-    words = ("-l", "ahpatron", "-l", "rbp", "--repeats", "3", "--seed", "5", "-B", "40")
-    first = ahpatron.sweep(rings, *words)
-    assert (first.code, first.err) == (0, "")
-    assert ahpatron.files() == {"r.jsonl"}
-    results = ahpatron.folder / "r.jsonl"
-    header = json.loads(results.read_text().splitlines()[0])
+# Trials -------------------------------------------------------------------------------------------
+
+SIX = ("-l", "ahpatron", "-l", "rbp", "--repeats", "3", "--seed", "5", "-B", "40")
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A folder with the results file r.jsonl of six trials, and what the sweep printed."""
+
+    ahpatron: Ahpatron
+    first: Outcome
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory, rings: Path) -> Swept:
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("swept"))
+    return Swept(ahpatron, ahpatron.sweep(rings, *SIX))
+
+
+def test_a_sweep_writes_one_file_and_says_nothing_on_stderr(swept: Swept) -> None:
+    assert swept.first.code == 0
+    assert swept.first.err == ""
+    assert swept.ahpatron.files() == {"r.jsonl"}
+
+
+def test_a_results_file_says_what_made_it(swept: Swept) -> None:
+    header = json.loads(swept.ahpatron.read("r.jsonl").splitlines()[0])
     assert header["kind"] == "ahpatron sweep results"
     assert {"version", "numpy", "scipy", "blas", "command"} <= set(header)
-    wanted = {
-        (run["learner"], run["repeat"]): {name: run[name] for name in run if name != "seconds"}
-        for run in ahpatron.json("run", rings, *words)["runs"]
-    }
-    trials = ahpatron.trials()
+
+
+def test_trials_are_those_of_run(swept: Swept, rings: Path) -> None:
+    wanted = {}
+    for run in swept.ahpatron.json("run", rings, *SIX)["runs"]:
+        del run["seconds"]
+        wanted[run["learner"], run["repeat"]] = run
+    trials = swept.ahpatron.trials()
     assert {trial["status"] for trial in trials} == {"ok"}
     found = {(trial["run"]["learner"], trial["run"]["repeat"]): trial["run"] for trial in trials}
     assert found == wanted
-    before = results.read_bytes()
-    again = ahpatron.sweep(rings, *words)
-    assert again.out == first.out == ahpatron("report", results).out
+
+
+def test_trials_are_run_once(swept: Swept, rings: Path) -> None:
+    before = swept.ahpatron.read("r.jsonl")
+    again = swept.ahpatron.sweep(rings, *SIX)
+    assert again.out == swept.first.out
     assert "6 of 6 trials" in again.err
-    assert results.read_bytes() == before
-    best = {one["learner"]: one for one in ahpatron.json("report", results)["datasets"][0]["best"]}
-    seconds = [trial["timing"]["seconds"] for trial in trials if trial["run"]["learner"] == "rbp"]
-    assert best["rbp"]["seconds_mean"] == pytest.approx(fmean(seconds))
+    assert swept.ahpatron.read("r.jsonl") == before
+
+
+def test_a_report_shows_what_the_sweep_did(swept: Swept) -> None:
+    assert swept.ahpatron("report", "r.jsonl").out == swept.first.out
+
+
+def test_seconds_are_the_mean_of_all_permutations(swept: Swept) -> None:
+    settings = swept.ahpatron.json("report", "r.jsonl")["datasets"][0]["best"]
+    (found,) = [one["seconds_mean"] for one in settings if one["learner"] == "rbp"]
+    trials = [trial for trial in swept.ahpatron.trials() if trial["run"]["learner"] == "rbp"]
+    assert found == pytest.approx(fmean(trial["timing"]["seconds"] for trial in trials))
 
 
 @pytest.mark.parametrize("processes", ["2", pytest.param("5", marks=pytest.mark.slow)])
@@ -66,7 +101,12 @@ def test_processes_change_nothing(
     assert ahpatron.essence(f"{processes}.jsonl") == wanted
 
 
-def test_a_configuration(ahpatron: Ahpatron, rings: Path, breast_cancer: Path) -> None:
+@pytest.fixture(scope="module")
+def configured(
+    tmp_path_factory: pytest.TempPathFactory, rings: Path, breast_cancer: Path
+) -> Ahpatron:
+    """A folder with a configuration and the results of its sweep."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("configured"))
     (ahpatron.folder / "etc").mkdir()
     ahpatron.write(
         "etc/sweep.toml",
@@ -88,26 +128,44 @@ def test_a_configuration(ahpatron: Ahpatron, rings: Path, breast_cancer: Path) -
     )
     done = ahpatron.sweep("--config", "etc/sweep.toml")
     assert done.code == 0, done.err
+    return ahpatron
+
+
+def test_a_configuration_has_grids_of_all_of_a_learner_and_of_a_file(configured: Ahpatron) -> None:
+    """2 budgets times 3 epsilons times 2 permutations of ahpatron on each file; bogd++ fewer."""
     count = Counter(
-        (trial["run"]["learner"], trial["run"]["params"]["sigma"]) for trial in ahpatron.trials()
+        (trial["run"]["learner"], trial["run"]["params"]["sigma"]) for trial in configured.trials()
     )
-    rest = {("bogd++", 0.1): 4, ("bogd++", 1.0): 2}
-    assert count == {("ahpatron", 0.1): 12, ("ahpatron", 1.0): 12, **rest}
+    assert count == {
+        ("ahpatron", 0.1): 12,
+        ("ahpatron", 1.0): 12,
+        ("bogd++", 0.1): 4,
+        ("bogd++", 1.0): 2,
+    }
+
+
+def test_options_go_before_the_configuration(configured: Ahpatron) -> None:
     fewer = ("--repeats", "1", "-l", "ahpatron", "-g", "epsilon=0.5", "--shuffle", "--dry-run")
-    plan = ahpatron.sweep("--config", "etc/sweep.toml", *fewer)
+    plan = configured.sweep("--config", "etc/sweep.toml", *fewer)
     assert plan.out == "4 trials: 4 done, 0 left\n"
 
 
-def test_what_is_not_run(ahpatron: Ahpatron, rings: Path) -> None:
-    """A dry run, a fifo, a file of the same content."""
+def test_a_dry_run_counts_trials_and_writes_nothing(ahpatron: Ahpatron, rings: Path) -> None:
     done = ahpatron.sweep(rings, *SMALL, "--dry-run")
     assert done.out.splitlines()[0] == "8 trials: 0 done, 8 left"
     assert ahpatron.files() == set()
+
+
+def test_a_named_pipe_is_no_data_of_a_sweep(ahpatron: Ahpatron) -> None:
+    """It could not be read twice."""
     os.mkfifo(ahpatron.folder / "pipe")
     writer = threading.Thread(target=(ahpatron.folder / "pipe").write_text, args=("+1 1:1\n",))
     writer.start()
     assert ahpatron.sweep("pipe").code == 66
     writer.join()
+
+
+def test_two_files_of_the_same_content_are_run_once(ahpatron: Ahpatron, rings: Path) -> None:
     ahpatron.write("copy.svm", rings.read_bytes())
     done = ahpatron.sweep(rings, "copy.svm", "-B", "20", "--limit", "100")
     assert done.code == 0
@@ -156,7 +214,8 @@ def test_a_failed_trial_is_kept_and_run_again(ahpatron: Ahpatron, rings: Path) -
 def test_a_torn_or_damaged_line_is_run_again(ahpatron: Ahpatron, rings: Path, fault: str) -> None:
     words = (rings, *SMALL, "--limit", "100")
     ahpatron.sweep(*words)
-    results, wanted = ahpatron.folder / "r.jsonl", ahpatron.essence()
+    results = ahpatron.folder / "r.jsonl"
+    wanted = ahpatron.essence()
     if fault == "torn":
         os.truncate(results, results.stat().st_size - 10)
     else:
@@ -170,34 +229,65 @@ def test_a_torn_or_damaged_line_is_run_again(ahpatron: Ahpatron, rings: Path, fa
     assert ahpatron.essence() >= wanted
 
 
-def test_pictures_and_page(ahpatron: Ahpatron, rings: Path) -> None:
-    pictures = ("--plot", "p.svg", "--report", "p.html")
+PICTURES = ("--plot", "p.svg", "--report", "p.html")
+
+
+@pytest.fixture(scope="module")
+def pictured(tmp_path_factory: pytest.TempPathFactory, rings: Path) -> Ahpatron:
+    """A folder with results, a picture and a page."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("pictured"))
     grid = ("-g", "budget=20,40", "--repeats", "2", "--limit", "100")
-    assert ahpatron.sweep(rings, *grid, *pictures).code == 0
-    first = {name: (ahpatron.folder / name).read_bytes() for name in ("p.svg", "p.html")}
-    assert b"<svg" in first["p.svg"]
-    assert b"<html" in first["p.html"]
-    assert ahpatron("report", "r.jsonl", *pictures).code == 0
+    assert ahpatron.sweep(rings, *grid, *PICTURES).code == 0
+    return ahpatron
+
+
+def test_a_sweep_writes_a_picture_and_a_page(pictured: Ahpatron) -> None:
+    assert "<svg" in pictured.read("p.svg")
+    assert "<html" in pictured.read("p.html")
+
+
+def test_a_report_writes_the_same_picture_and_page(pictured: Ahpatron) -> None:
+    first = {name: (pictured.folder / name).read_bytes() for name in ("p.svg", "p.html")}
+    pictured.succeed("report", "r.jsonl", *PICTURES)
     for name, content in first.items():
-        assert (ahpatron.folder / name).read_bytes() == content
+        assert (pictured.folder / name).read_bytes() == content
 
 
-def test_halving_ends_like_the_grid_and_goes_on(ahpatron: Ahpatron, breast_cancer: Path) -> None:
-    tripled = ahpatron.write("d.svm", breast_cancer.read_bytes() * 3)
-    grid = ("-g", "epsilon=0.1:0.9:0.2", "-g", "sigma=0.1,1", "-B", "20", "--repeats", "2")
-    arguments = (tripled, *grid, "--scale", "minmax")
-    ahpatron.sweep(*arguments, out="grid.jsonl")
-    halving = ahpatron.sweep(*arguments, "--search", "halving", out="h.jsonl")
-    runs = {json.dumps(trial["run"]) for trial in ahpatron.trials("grid.jsonl")}
-    trials = ahpatron.trials("h.jsonl")
-    assert {json.dumps(one["run"]) for one in trials if one["data"]["prefix"] is None} < runs
-    assert {one["run"]["rounds"] for one in trials if one["data"]["prefix"]} == {569}
-    # torn in the middle, it runs the same again
-    results, whole = ahpatron.folder / "h.jsonl", ahpatron.essence("h.jsonl")
+# Search by halving --------------------------------------------------------------------------------
+
+TEN = ["-g", "epsilon=0.1:0.9:0.2", "-g", "sigma=0.1,1"]
+"""A grid of ten settings."""
+GRID = ["d.svm", *TEN, "-B", "20", "--repeats", "2", "--scale", "minmax"]
+HALVING = [*GRID, "--search", "halving"]
+
+
+@pytest.fixture(scope="module")
+def halved(tmp_path_factory: pytest.TempPathFactory, breast_cancer: Path) -> Swept:
+    """A folder with data, and the results of a search by halving."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("halved"))
+    ahpatron.write("d.svm", breast_cancer.read_bytes() * 3)
+    return Swept(ahpatron, ahpatron.sweep(*HALVING))
+
+
+def test_whole_trials_of_halving_are_some_of_the_grid(halved: Swept) -> None:
+    halved.ahpatron.sweep(*GRID, out="grid.jsonl")
+    grid = {json.dumps(trial["run"]) for trial in halved.ahpatron.trials("grid.jsonl")}
+    whole = [one["run"] for one in halved.ahpatron.trials() if one["data"]["prefix"] is None]
+    assert {json.dumps(run) for run in whole} < grid
+
+
+def test_the_other_trials_of_halving_have_a_third_of_the_rounds(halved: Swept) -> None:
+    prefixes = [one["run"] for one in halved.ahpatron.trials() if one["data"]["prefix"]]
+    assert {run["rounds"] for run in prefixes} == {569}
+
+
+def test_halving_that_was_interrupted_goes_on_to_the_same_end(halved: Swept) -> None:
+    results = halved.ahpatron.folder / "r.jsonl"
+    whole = halved.ahpatron.essence()
     os.truncate(results, results.stat().st_size // 2)
-    again = ahpatron.sweep(*arguments, "--search", "halving", out="h.jsonl")
-    assert ahpatron.essence("h.jsonl") == whole
-    assert best_command(again.out) == best_command(halving.out)
+    again = halved.ahpatron.sweep(*HALVING)
+    assert halved.ahpatron.essence() == whole
+    assert best_command(again.out) == best_command(halved.first.out)
 
 
 def test_the_prefix_of_an_order_is_what_run_counts_so_far(ahpatron: Ahpatron, rings: Path) -> None:
@@ -212,6 +302,9 @@ def test_the_prefix_of_an_order_is_what_run_counts_so_far(ahpatron: Ahpatron, ri
     assert int(at["mistakes"]) == run["mistakes"]
 
 
+# The command that is recommended ------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("learner", ["ahpatron", "nogd", "pomdr"])
 def test_the_best_command_runs_the_first_permutation(
     ahpatron: Ahpatron, rings: Path, learner: str
@@ -221,15 +314,16 @@ def test_the_best_command_runs_the_first_permutation(
     command = best_command(ahpatron.sweep(rings, *grid, *options).out)
     assert "--shuffle" in command
     run = ahpatron.run(*command[1:], "--save", "m.npz")
-    (best,) = [
-        one
-        for one in ahpatron.json("report", "r.jsonl")["datasets"][0]["best"]
-        if one["best_of_data"]
-    ]
-    assert (run["learner"], run["params"]) == (best["learner"], best["params"])
+    settings = ahpatron.json("report", "r.jsonl")["datasets"][0]["best"]
+    (best,) = [one for one in settings if one["best_of_data"]]
+    assert run["learner"] == best["learner"]
+    assert run["params"] == best["params"]
     wanted = {name: run[name] for name in ("learner", "params", "repeat", "mistakes")}
     assert any(trial["run"].items() >= wanted.items() for trial in ahpatron.trials())
-    measured = ahpatron("report", "r.jsonl", "--metric", "f1").out
+
+
+def test_the_best_command_by_another_metric_measures_it(results: Path, ahpatron: Ahpatron) -> None:
+    measured = ahpatron("report", results, "--metric", "f1").out
     assert best_command(measured)[-1] == "--metrics"
 
 
@@ -255,178 +349,333 @@ DATA_OPTIONS: dict[str, tuple[str, ...]] = {
 """A value for each option on data that `sweep` and `run` share."""
 
 
-def test_the_recommended_command_has_every_option_on_the_data(ahpatron: Ahpatron) -> None:
-    """Made from the list of options, so that a new one cannot be forgotten."""
-    declared = {
-        command.name: {
-            param.name
-            for param in command.params
-            if getattr(param, "rich_help_panel", None) == "Data"
-        }
-        for command in typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
-    }
-    assert declared["sweep"] & declared["run"] - {"repeats"} == set(DATA_OPTIONS)
+def data_options(command: str) -> set[str]:
+    """The options on data that a command declares."""
+    commands: Any = typer.main.get_command(app)
+    params = commands.commands[command].params
+    return {one.name for one in params if getattr(one, "rich_help_panel", None) == "Data"}
+
+
+def test_no_option_on_the_data_is_forgotten_here() -> None:
+    shared = data_options("sweep") & data_options("run")
+    assert shared - {"repeats"} == set(DATA_OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def with_options(tmp_path_factory: pytest.TempPathFactory) -> Swept:
+    """A sweep on a table with every option on the data."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("options"))
     ahpatron.write("t.csv", TABLE)
     given = [word for words in DATA_OPTIONS.values() for word in words]
     done = ahpatron.sweep("t.csv", "-l", "arow", "-g", "budget=5,10", "--sigma", "2", *given)
     assert done.code == 0, done.err
-    for printed in (done.out, ahpatron.succeed("report", "r.jsonl").out):
-        command = best_command(printed)
-        for words in DATA_OPTIONS.values():
-            assert set(words) <= set(command)
-        run = ahpatron.run(*command[1:])
-        (best,) = ahpatron.json("report", "r.jsonl")["datasets"][0]["best"]
-        assert run["mistake_rate"] == best["mistake_rate_mean"]
+    return Swept(ahpatron, done)
 
 
-def test_settings_are_compared_by_any_metric(ahpatron: Ahpatron) -> None:
+@pytest.mark.parametrize("name", DATA_OPTIONS)
+def test_the_command_that_sweep_recommends_has_every_option_on_the_data(
+    with_options: Swept, name: str
+) -> None:
+    assert set(DATA_OPTIONS[name]) <= set(best_command(with_options.first.out))
+
+
+def test_report_recommends_the_command_that_sweep_did(with_options: Swept) -> None:
+    reported = with_options.ahpatron.succeed("report", "r.jsonl").out
+    assert best_command(reported) == best_command(with_options.first.out)
+
+
+def test_the_recommended_command_makes_the_mistakes_of_the_table(with_options: Swept) -> None:
+    ahpatron = with_options.ahpatron
+    run = ahpatron.run(*best_command(with_options.first.out)[1:])
+    (best,) = ahpatron.json("report", "r.jsonl")["datasets"][0]["best"]
+    assert run["mistake_rate"] == best["mistake_rate_mean"]
+
+
+# Metrics ------------------------------------------------------------------------------------------
+
+METRICS = ("precision", "recall", "f1", "auc", "kappa", "log_loss")
+
+
+@pytest.fixture(scope="module")
+def three_classes(tmp_path_factory: pytest.TempPathFactory) -> Ahpatron:
+    """A folder with data of three classes and a sweep over two budgets."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("classes"))
     ahpatron.write("three.svm", "1 1:1\n2 1:2\n3 1:3\n1 1:2.5\n" * 40)
-    wanted = {
-        budget: ahpatron.run("three.svm", "-B", budget, "--metrics")["metrics"]
-        for budget in (4, 40)
-    }
-    for metric in ("precision", "recall", "f1", "auc", "kappa", "log_loss"):
-        words = ("-g", "budget=4,40", "--metric", metric, "--format", "json")
-        settings = json.loads(ahpatron.sweep("three.svm", *words).out)["datasets"][0]["settings"]
-        found = {one["params"]["budget"]: one["metric_mean"] for one in settings}
-        assert found == {n: pytest.approx(values[metric]) for n, values in wanted.items()}
-        (best,) = [one["metric_mean"] for one in settings if one["best_of_data"]]
-        assert best == (min if metric == "log_loss" else max)(found.values())
-    assert len(ahpatron.trials()) == 2  # each is measured once
+    measured = ("--metric", "precision")  # and by all others then
+    assert ahpatron.sweep("three.svm", "-g", "budget=4,40", *measured).code == 0
+    return ahpatron
 
 
-@pytest.fixture
-def results(ahpatron: Ahpatron, rings: Path, sparse_text: Path) -> Path:
+def settings_by(ahpatron: Ahpatron, metric: str) -> list[dict[str, Any]]:
+    document = ahpatron.json("report", "r.jsonl", "--metric", metric)
+    return list(document["datasets"][0]["settings"])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_metric_of_a_setting_is_that_of_run(three_classes: Ahpatron, metric: str) -> None:
+    for one in settings_by(three_classes, metric):
+        budget = one["params"]["budget"]
+        run = three_classes.run("three.svm", "-B", budget, "--metrics")
+        assert one["metric_mean"] == pytest.approx(run["metrics"][metric])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_settings_are_compared_by_any_metric(three_classes: Ahpatron, metric: str) -> None:
+    settings = settings_by(three_classes, metric)
+    means = [one["metric_mean"] for one in settings]
+    (best,) = [one["metric_mean"] for one in settings if one["best_of_data"]]
+    assert best == (min(means) if metric == "log_loss" else max(means))
+
+
+def test_another_metric_runs_no_trial_again(three_classes: Ahpatron) -> None:
+    done = three_classes.sweep("three.svm", "-g", "budget=4,40", "--metric", "f1")
+    assert "2 of 2 trials" in done.err
+    assert len(three_classes.trials()) == 2
+
+
+# Views of results ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory, rings: Path, sparse_text: Path) -> Path:
     """Two files, two learners, two budgets, three permutations."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("results"))
     limited = ("-l", "ahpatron", "-l", "rbp", "-g", "budget=10,20", "--repeats", "3")
     assert ahpatron.sweep(rings, sparse_text, *limited, "--limit", "100").code == 0
     return ahpatron.folder / "r.jsonl"
 
 
-def test_parts_of_results(ahpatron: Ahpatron, results: Path) -> None:
-    """The matrix, one data set, other metrics, one row per trial."""
-    shown = ahpatron("report", results, "--matrix", "--out", "m.tex")
+def test_the_matrix_has_a_column_per_file(ahpatron: Ahpatron, results: Path) -> None:
+    shown = ahpatron.succeed("report", results, "--matrix")
     assert shown.out.splitlines()[1].split() == ["Learner", "rings", "sparse_text", "Rank"]
-    assert r"\begin{tabular}" in (ahpatron.folder / "m.tex").read_text()
-    for name in ("rings", "rings.svm, limit=100"):
-        document = ahpatron.json("report", results, "-l", "rbp", "--data", name)
-        (data,) = document["datasets"]
-        assert data["data"]["path"].endswith("rings.svm")
-        assert {one["learner"] for one in data["settings"]} == {"rbp"}
-        assert document["trials"] == 6
+
+
+def test_the_matrix_is_exported_to_latex(ahpatron: Ahpatron, results: Path) -> None:
+    ahpatron.succeed("report", results, "--matrix", "--out", "m.tex")
+    assert r"\begin{tabular}" in ahpatron.read("m.tex")
+
+
+@pytest.mark.parametrize("name", ["rings", "rings.svm, limit=100"])
+def test_a_report_can_be_on_one_file_and_one_learner(
+    ahpatron: Ahpatron, results: Path, name: str
+) -> None:
+    document = ahpatron.json("report", results, "-l", "rbp", "--data", name)
+    (data,) = document["datasets"]
+    assert data["data"]["path"].endswith("rings.svm")
+    assert {one["learner"] for one in data["settings"]} == {"rbp"}
+    assert document["trials"] == 6
+
+
+def test_settings_can_be_chosen_on_some_permutations_and_reported_on_others(
+    ahpatron: Ahpatron, results: Path
+) -> None:
     document = ahpatron.json("inspect", results, "--metric", "f1", "--tune-orders", "2")
-    assert (document["metric"], document["tune_orders"]) == ("f1", 2)
+    assert document["metric"] == "f1"
+    assert document["tune_orders"] == 2
     for data in document["datasets"]:
         assert {one["repeats"] for one in data["settings"]} == {2}
         assert {one["repeats"] for one in data["best"]} == {1}
-    shown = ahpatron("report", results, "--trials", "--format", "csv", "--out", "t.json")
+
+
+def test_trials_can_be_shown_one_per_row(ahpatron: Ahpatron, results: Path) -> None:
+    shown = ahpatron.succeed("report", results, "--trials", "--format", "csv")
     rows = rows_of(shown.out)
-    by_id = {trial["id"]: trial["run"] for trial in ahpatron.trials()}
+    stored = Ahpatron(results.parent).trials()
+    by_id = {trial["id"]: trial["run"] for trial in stored}
     assert {row["id"] for row in rows} == set(by_id)
     for row in rows:
         assert int(row["mistakes"]) == by_id[row["id"]]["mistakes"]
         assert row["param_budget"] == str(by_id[row["id"]]["params"]["budget"])
-    flat = ahpatron_cli.read_results(str(results))
-    assert json.loads(ahpatron.read("t.json")) == flat
-    values = [value for row in flat for value in row.values()]
+
+
+def test_python_reads_the_trials_that_report_exports(ahpatron: Ahpatron, results: Path) -> None:
+    ahpatron.succeed("report", results, "--trials", "--format", "csv", "--out", "t.json")
+    assert ahpatron_cli.read_results(str(results)) == json.loads(ahpatron.read("t.json"))
+
+
+def test_trials_in_python_are_flat(results: Path) -> None:
+    values = [value for row in ahpatron_cli.read_results(str(results)) for value in row.values()]
     assert all(value is None or isinstance(value, str | int | float) for value in values)
+
+
+def test_a_file_that_has_no_results_is_refused_in_python(ahpatron: Ahpatron) -> None:
+    path = ahpatron.write("t.json", "[]\n")
     with pytest.raises(UserError):
-        ahpatron_cli.read_results(str(ahpatron.folder / "t.json"))
+        ahpatron_cli.read_results(str(path))
 
 
-def without(path: Path, *lost: Callable[[dict[str, Any]], bool]) -> Path:
-    """The results file without the trials of which one of these is true."""
-    kept = path.with_name("less.jsonl")
-    lines = path.read_bytes().splitlines(keepends=True)
-    gone = [any(one(json.loads(line).get("run", {})) for one in lost) for line in lines]
-    kept.write_bytes(b"".join(line for line, away in zip(lines, gone, strict=True) if not away))
-    return kept
+# Lost trials --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def ten(ahpatron: Ahpatron, rings: Path) -> Path:
+def without(ahpatron: Ahpatron, path: Path, lost: Callable[[dict[str, Any]], bool]) -> Path:
+    """The results file without the trials whose run is `lost`."""
+    lines = []
+    for line in path.read_text().splitlines(keepends=True):
+        run = json.loads(line).get("run")
+        if run is None or not lost(run):
+            lines.append(line)
+    return ahpatron.write("less.jsonl", "".join(lines))
+
+
+@pytest.fixture(scope="module")
+def ten(tmp_path_factory: pytest.TempPathFactory, rings: Path) -> Path:
     """Two settings of one learner, one of another, ten permutations; budget 40 is the best."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("ten"))
     learners = ("-l", "ahpatron", "-l", "rbp", "-g", "ahpatron.budget=20,40", "-p", "rbp.budget=20")
     limited = ("--limit", "200", "--sigma", "0.25", "--repeats", "10")
     assert ahpatron.sweep(rings, *learners, *limited).code == 0
     return ahpatron.folder / "r.jsonl"
 
 
+@pytest.fixture
+def less(ahpatron: Ahpatron, ten: Path) -> Path:
+    """The same without the fourth permutation of the best setting."""
+    return without(ahpatron, ten, lambda run: is_best(run) and run["repeat"] == 3)
+
+
 def is_best(run: dict[str, Any]) -> bool:
-    return bool(run) and (run["learner"], run["params"]["budget"]) == ("ahpatron", 40)
+    return bool(run["learner"] == "ahpatron" and run["params"]["budget"] == 40)
 
 
-def test_a_lost_trial_of_the_best_setting_is_marked_in_every_format(
-    ahpatron: Ahpatron, ten: Path
+@pytest.mark.parametrize("lost", [False, True], ids=["all trials", "one lost"])
+def test_a_lost_trial_does_not_make_another_setting_the_best(
+    ahpatron: Ahpatron, ten: Path, less: Path, lost: bool
 ) -> None:
-    """It stays the best, on the permutations that all settings have."""
-    less = without(ten, lambda run: is_best(run) and run["repeat"] == 3)
-    whole, part = (ahpatron.json("report", path)["datasets"][0] for path in (ten, less))
-    for document in (whole, part):
-        (best,) = [one for one in document["best"] if one["best_of_data"]]
-        assert (best["learner"], best["params"]["budget"]) == ("ahpatron", 40)
-    assert [one["missing_permutations"] for one in whole["settings"]] == [0, 0, 0]
-    assert [one["missing_permutations"] for one in part["settings"]] == [0, 1, 0]
-    assert [one["finished_permutations"] for one in part["best"]] == [9, 10]
-    assert [one["repeats"] for one in part["best"]] == [9, 9]
-    for format, mark in {"table": "†", "markdown": "†", "latex": r"$\dagger$"}.items():
-        for view in ((), ("--matrix",)):
-            done = ahpatron.succeed("report", less, "--format", format, *view)
-            assert mark in done.out
-            assert "lacks permutations that others have" in done.out
-            assert mark not in ahpatron.succeed("report", ten, "--format", format, *view).out
+    document = ahpatron.json("report", less if lost else ten)["datasets"][0]
+    (best,) = [one for one in document["best"] if one["best_of_data"]]
+    assert is_best(best)
+
+
+def test_missing_permutations_are_counted(ahpatron: Ahpatron, ten: Path, less: Path) -> None:
+    whole = ahpatron.json("report", ten)["datasets"][0]["settings"]
+    part = ahpatron.json("report", less)["datasets"][0]["settings"]
+    assert [one["missing_permutations"] for one in whole] == [0, 0, 0]
+    assert [one["missing_permutations"] for one in part] == [0, 1, 0]
+
+
+def test_settings_are_compared_on_the_permutations_that_all_have(
+    ahpatron: Ahpatron, less: Path
+) -> None:
+    best = ahpatron.json("report", less)["datasets"][0]["best"]
+    assert [one["finished_permutations"] for one in best] == [9, 10]
+    assert [one["repeats"] for one in best] == [9, 9]
+
+
+@pytest.mark.parametrize("view", [(), ("--matrix",)], ids=["settings", "matrix"])
+@pytest.mark.parametrize(
+    ("format", "mark"),
+    [("table", "†"), ("markdown", "†"), ("latex", r"$\dagger$")],
+    ids=["table", "markdown", "latex"],
+)
+def test_a_setting_with_a_lost_trial_is_marked_with_a_footnote(
+    ahpatron: Ahpatron, ten: Path, less: Path, format: str, mark: str, view: tuple[str, ...]
+) -> None:
+    shown = ahpatron.succeed("report", less, "--format", format, *view).out
+    assert mark in shown
+    assert "lacks permutations that others have" in shown
+    assert mark not in ahpatron.succeed("report", ten, "--format", format, *view).out
+
+
+def test_csv_counts_missing_permutations_of_a_setting(ahpatron: Ahpatron, less: Path) -> None:
     for row in rows_of(ahpatron.succeed("report", less, "--format", "csv").out):
-        assert row["missing_permutations"] == str(int(row["best_of_data"] == "true"))
-    (matrix, _) = rows_of(ahpatron.succeed("report", less, "--matrix", "--format", "csv").out)
-    assert (matrix["rings missing permutations"], matrix["rings compared"]) == ("1", "true")
+        missing = 1 if row["best_of_data"] == "true" else 0
+        assert row["missing_permutations"] == str(missing)
+
+
+def test_csv_counts_missing_permutations_in_the_matrix(ahpatron: Ahpatron, less: Path) -> None:
+    shown = ahpatron.succeed("report", less, "--matrix", "--format", "csv").out
+    first, _ = rows_of(shown)
+    assert first["rings missing permutations"] == "1"
+    assert first["rings compared"] == "true"
+
+
+def test_the_page_has_a_footnote_on_missing_permutations(ahpatron: Ahpatron, less: Path) -> None:
     ahpatron.succeed("report", less, "--report", "page.html", "-q")
     assert "† lacks permutations that others have" in ahpatron.read("page.html")
 
 
 def test_lost_trials_are_told_with_quiet_too(ahpatron: Ahpatron, ten: Path) -> None:
     """JSON lines and CSV have no footnotes."""
-    less = without(ten, lambda run: bool(run) and run["learner"] == "rbp" and run["repeat"] > 0)
-    done = ahpatron.succeed("report", less, "-q", "--format", "csv")
+    few = without(ahpatron, ten, lambda run: run["learner"] == "rbp" and run["repeat"] > 0)
+    done = ahpatron.succeed("report", few, "-q", "--format", "csv")
     assert "1 of 3 settings without all permutations" in done.err
     assert "except 1 with too few" in done.err
     assert [row["compared"] for row in rows_of(done.out)] == ["true", "true", "false"]
 
 
 def test_a_learner_without_permutations_to_report_on_is_told(ahpatron: Ahpatron, ten: Path) -> None:
-    less = without(ten, lambda run: bool(run) and run["learner"] == "rbp" and run["repeat"] > 2)
-    done = ahpatron.succeed("report", less, "--tune-orders", "5", "-q")
+    few = without(ahpatron, ten, lambda run: run["learner"] == "rbp" and run["repeat"] > 2)
+    done = ahpatron.succeed("report", few, "--tune-orders", "5", "-q")
     assert "rings: no other permutation is there of rbp." in done.out
     assert "left out, with only the 5 permutations to choose on: rbp" in done.err
 
 
-def test_shards_are_merged(ahpatron: Ahpatron, rings: Path) -> None:
-    grid = (rings, "-l", "ahpatron", "-l", "rbp", "-g", "budget=10,20", "--repeats", "2")
-    grid += ("--limit", "100")
-    assert "Best on" in ahpatron.sweep(*grid, out="whole.jsonl").out
-    shards = [f"s{part}.jsonl" for part in (1, 2)]
-    for part, name in enumerate(shards, 1):
-        assert "Best on" not in ahpatron.sweep(*grid, "--shard", f"{part}/2", out=name).out
-        assert "Best on" not in ahpatron("report", name).out
-    together = ahpatron("report", *shards).out
-    assert "Best on" in together
-    ahpatron.succeed("report", *shards, shards[0], "--merge", "all.jsonl")
-    assert ahpatron("report", "all.jsonl").out == together
-    assert ahpatron.essence("all.jsonl") == ahpatron.essence("whole.jsonl")
-    assert "8 of 8 trials" in ahpatron.sweep(*grid, out="all.jsonl").err
+# Shards and merging -------------------------------------------------------------------------------
+
+SHARDED = [*SMALL, "--limit", "100"]
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory, rings: Path) -> Ahpatron:
+    """A folder with whole.jsonl, its two shards s1.jsonl and s2.jsonl, and all.jsonl of both."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("shards"))
+    ahpatron.sweep(rings, *SHARDED, out="whole.jsonl")
+    for part in (1, 2):
+        done = ahpatron.sweep(rings, *SHARDED, "--shard", f"{part}/2", out=f"s{part}.jsonl")
+        assert "Best on" not in done.out
+    ahpatron.succeed("report", "s1.jsonl", "s2.jsonl", "s1.jsonl", "--merge", "all.jsonl")
+    return ahpatron
+
+
+def test_a_shard_alone_recommends_nothing(shards: Ahpatron) -> None:
+    assert "Best on" in shards("report", "whole.jsonl").out
+    assert "Best on" not in shards("report", "s1.jsonl").out
+
+
+def test_shards_together_recommend_a_command(shards: Ahpatron) -> None:
+    assert "Best on" in shards("report", "s1.jsonl", "s2.jsonl").out
+
+
+def test_merged_shards_have_every_trial_once(shards: Ahpatron) -> None:
+    assert shards.essence("all.jsonl") == shards.essence("whole.jsonl")
+
+
+def test_merged_shards_are_reported_as_the_shards_are(shards: Ahpatron) -> None:
+    together = shards("report", "s1.jsonl", "s2.jsonl").out
+    assert shards("report", "all.jsonl").out == together
+
+
+def test_merged_shards_leave_nothing_to_run(shards: Ahpatron, rings: Path) -> None:
+    assert "8 of 8 trials" in shards.sweep(rings, *SHARDED, out="all.jsonl").err
+
+
+def merged_with_changed_trial(ahpatron: Ahpatron, results: Path, **change: Any) -> int:
+    """The exit code of merging results with the first of their trials, changed."""
+    trial = next(iter(read_results(str(results)).trials.values()))
+    assert trial.run is not None
+    changed: Any = replace(trial.run, **change)
+    ahpatron.write("other.jsonl", encode_trial(replace(trial, run=changed)))
+    return ahpatron("report", results, "other.jsonl", "--merge", "all.jsonl").code
 
 
 def test_a_trial_with_two_outcomes_is_not_merged(ahpatron: Ahpatron, results: Path) -> None:
-    trial = next(iter(read_results(str(results)).trials.values()))
-    assert trial.run is not None
-    for change, code in (({"updates": trial.run.updates + 1}, 65), ({"seconds": 9.0}, 0)):
-        other: Any = replace(trial, run=replace(trial.run, **change))
-        ahpatron.write("other.jsonl", encode_trial(other))
-        done = ahpatron("report", results, "other.jsonl", "--merge", "all.jsonl")
-        assert done.code == code
-        assert ("all.jsonl" in ahpatron.files()) == (code == 0)
+    assert merged_with_changed_trial(ahpatron, results, updates=12345) == 65
+    assert "all.jsonl" not in ahpatron.files()
+
+
+def test_a_trial_with_two_times_is_merged(ahpatron: Ahpatron, results: Path) -> None:
+    assert merged_with_changed_trial(ahpatron, results, seconds=9.0) == 0
+    assert "all.jsonl" in ahpatron.files()
+
+
+ZEROS = ("-B", "20", "--scale", "minmax", "--limit", "300")
 
 
 def test_a_kernel_of_zeros_is_warned_about(ahpatron: Ahpatron, rings: Path) -> None:
-    data = ("-B", "20", "--scale", "minmax", "--limit", "300")
-    assert "arbitrary" in ahpatron.sweep(rings, *data, "--sigma", "0.00001").err
-    assert "arbitrary" not in ahpatron.sweep(rings, *data, "-g", "sigma=0.00001,0.1").err
+    assert "arbitrary" in ahpatron.sweep(rings, *ZEROS, "--sigma", "0.00001").err
+
+
+def test_a_kernel_of_zeros_beside_a_better_one_is_no_reason_to_warn(
+    ahpatron: Ahpatron, rings: Path
+) -> None:
+    assert "arbitrary" not in ahpatron.sweep(rings, *ZEROS, "-g", "sigma=0.00001,0.1").err

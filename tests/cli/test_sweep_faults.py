@@ -40,7 +40,9 @@ EIGHT = ("-l", "deadly.py:Deadly", "-g", "budget=10:80:10", "--limit", "100", "-
     ("number", "code"),
     [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)],
 )
-def test_signals(ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: int) -> None:
+def test_a_signal_leaves_a_file_that_the_same_command_continues(
+    ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: int
+) -> None:
     """One of eight trials never ends, and is not waited for."""
     ahpatron.write("deadly.py", DEADLY.replace("KILL", "os.read(os.pipe()[0], 1)"))
     process = started(ahpatron, rings, *EIGHT, "-j", "2", until=5)

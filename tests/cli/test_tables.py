@@ -6,6 +6,8 @@ import json
 import os
 import random
 import re
+import shutil
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -30,76 +32,149 @@ OPTIONS = ("--scale", "standard", "--sigma", 2, "-B", 50)
 def customers(count: int, *, labels: bool = True, seed: int = 0) -> str:
     """Dates, ids, missing cells, text, 10 % positives."""
     draw = random.Random(seed)
-    lines = [",customer,since,plan,age,pays,city" + (",churned" if labels else "")]
-    for i in range(count):
-        plan, age, pays = draw.choice(["basic", "plus"]), draw.randint(18, 80), draw.gauss(40, 12)
-        cells = [i, f"C{seed}{i:05}", f"202{draw.randint(0, 4)}-0{draw.randint(1, 9)}-15", plan]
-        cells += [draw.choice([age] * 9 + ["NA"]), f"{pays:.2f}"]
-        cells += [draw.choice(["Köln", '"Bergen, NO"'])]
-        cells += ["yes" if plan == "basic" and age < 32 else "no"] * labels
-        lines.append(",".join(map(str, cells)))
+    header = ",customer,since,plan,age,pays,city"
+    lines = [header + ",churned" if labels else header]
+    for number in range(count):
+        plan = draw.choice(["basic", "plus"])
+        age = draw.randint(18, 80)
+        pays = draw.gauss(40, 12)
+        since = f"202{draw.randint(0, 4)}-0{draw.randint(1, 9)}-15"
+        shown_age = draw.choice([age] * 9 + ["NA"])
+        city = draw.choice(["Köln", '"Bergen, NO"'])
+        cells = f"{number},C{seed}{number:05},{since},{plan},{shown_age},{pays:.2f},{city}"
+        if labels:
+            cells += ",yes" if plan == "basic" and age < 32 else ",no"
+        lines.append(cells)
     return "\n".join(lines) + "\n"
 
 
 TABLE = ("--label", "churned", "--id", "customer")
 
 
-@pytest.fixture
-def trained(ahpatron: Ahpatron) -> Ahpatron:
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with old.csv, new.csv, which has no labels, and the model m.npz of old.csv."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("model"))
     ahpatron.write("old.csv", customers(600))
     ahpatron.write("new.csv", customers(200, labels=False, seed=1))
     ahpatron.succeed("run", "old.csv", *TABLE, *OPTIONS, "-l", "arow", "--save", "m.npz")
+    return ahpatron.folder
+
+
+@pytest.fixture
+def trained(ahpatron: Ahpatron, model: Path) -> Ahpatron:
+    """A copy of the folder, to write to."""
+    shutil.copytree(model, ahpatron.folder, dirs_exist_ok=True)
     return ahpatron
 
 
-def test_a_table_is_learned_as_its_libsvm_text(ahpatron: Ahpatron) -> None:
-    """From a file, packed, from a pipe, from Parquet, in a sweep."""
+# A table and its LIBSVM text ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory: pytest.TempPathFactory) -> Ahpatron:
+    """A folder with a table in every form, and the LIBSVM text that `convert` makes of it."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("converted"))
     data = customers(600).encode()
     ahpatron.write("old.csv", data)
     ahpatron.write("old.csv.gz", gzip.compress(data))
     frame = pd.read_csv(ahpatron.folder / "old.csv", dtype={"age": "float64"}, na_values=["NA"])
     frame.drop(columns="Unnamed: 0").to_parquet(ahpatron.folder / "old.parquet")
-    written = ahpatron.succeed("convert", "old.csv", *TABLE)
-    ahpatron.succeed("convert", "-", *TABLE, "--out", "old.svm", stdin=data)
-    ahpatron.write("copied.svm", written.out)
-    expected = ahpatron.json("run", "old.svm", *OPTIONS)
-    (run,) = expected["runs"]
-    assert ahpatron.run("copied.svm", *OPTIONS)["mistakes"] == run["mistakes"]
-    for name in ("old.csv", "old.parquet", "old.csv.gz", "-"):
-        found = ahpatron.json("run", name, *TABLE, *OPTIONS, "-l", "ahpatron", stdin=data)
-        assert found["data"]["features"] == expected["data"]["features"] == 8
-        assert found["runs"][0]["mistakes"] == run["mistakes"]
-        assert found["data"]["labels"] == [-1, 1]
-    grid = ("-l", "ahpatron", "-g", "epsilon=0.5,0.9", "--no-shuffle", "--out", "r.jsonl")
-    swept = ahpatron.succeed("sweep", "old.csv", *TABLE, *OPTIONS, *grid)
+    ahpatron.succeed("convert", "old.csv", *TABLE, "--out", "old.svm")
+    return ahpatron
+
+
+def test_convert_writes_the_same_to_a_file_and_to_standard_output(converted: Ahpatron) -> None:
+    printed = converted.succeed("convert", "old.csv", *TABLE).out
+    assert printed == converted.read("old.svm")
+
+
+def test_convert_reads_the_same_numbers_from_a_pipe(converted: Ahpatron) -> None:
+    """Only from a file are they copied as they are written."""
+    data = converted.read("old.csv").encode()
+    printed = converted.succeed("convert", "-", *TABLE, stdin=data).out
+    written = converted.read("old.svm")
+    from_pipe = [parse_line(line.encode(), 100) for line in printed.splitlines()]
+    from_file = [parse_line(line.encode(), 100) for line in written.splitlines()]
+    assert from_pipe == from_file
+
+
+@pytest.mark.parametrize("name", ["old.csv", "old.parquet", "old.csv.gz", "-"])
+def test_a_table_is_learned_as_its_libsvm_text(converted: Ahpatron, name: str) -> None:
+    expected = converted.json("run", "old.svm", *OPTIONS, "-l", "ahpatron")
+    data = converted.read("old.csv").encode()
+    found = converted.json("run", name, *TABLE, *OPTIONS, "-l", "ahpatron", stdin=data)
+    assert found["data"]["features"] == expected["data"]["features"] == 8
+    assert found["runs"][0]["mistakes"] == expected["runs"][0]["mistakes"]
+    assert found["data"]["labels"] == [-1, 1]
+
+
+def test_a_sweep_learns_a_table_as_run_does(converted: Ahpatron) -> None:
+    words = ("old.csv", *TABLE, *OPTIONS, "-l", "ahpatron")
+    grid = ("-g", "epsilon=0.5,0.9", "--no-shuffle", "--out", "learned.jsonl")
+    swept = converted.json("sweep", *words, *grid)["datasets"][0]
+    rates = {one["params"]["epsilon"]: one["mistake_rate_mean"] for one in swept["settings"]}
+    for epsilon, rate in rates.items():
+        assert rate == converted.run(*words, "--epsilon", epsilon)["mistake_rate"]
+
+
+def test_a_sweep_recommends_a_command_with_the_options_of_the_table(converted: Ahpatron) -> None:
+    grid = ("-g", "budget=20,50", "--out", "best.jsonl")
+    swept = converted.succeed("sweep", "old.csv", *TABLE, *grid)
     assert "--label churned --id customer" in swept.out[swept.out.index("Best on") :]
-    settings = ahpatron.json("report", "r.jsonl")["datasets"][0]["settings"]
-    rates = {one["params"]["epsilon"]: one["mistake_rate_mean"] for one in settings}
-    assert rates[0.5] == run["mistake_rate"]
-    profile = ahpatron.json("inspect", "old.csv", *TABLE)
-    assert (profile["rows"], profile["features"]) == (600, 8)
+
+
+def test_inspect_describes_a_table_and_recommends_a_command(converted: Ahpatron) -> None:
+    profile = converted.json("inspect", "old.csv", *TABLE)
+    assert profile["rows"] == 600
+    assert profile["features"] == 8
     assert profile["next"][0].startswith("ahpatron run old.csv --label churned --id customer")
 
 
-def test_scores_have_ids_and_names_of_labels(trained: Ahpatron) -> None:
-    rows = rows_of(trained.succeed("predict", "m.npz", "new.csv", "--id", "customer").out)
+# Predictions --------------------------------------------------------------------------------------
+
+
+def predicted(trained: Ahpatron, *words: object, **options: bytes) -> list[dict[str, str]]:
+    """The rows that `predict` prints as CSV."""
+    return rows_of(trained.succeed("predict", "m.npz", *words, **options).out)
+
+
+def test_predictions_have_the_id_of_each_row(trained: Ahpatron) -> None:
+    rows = predicted(trained, "new.csv", "--id", "customer")
     assert list(rows[0]) == ["customer", "prediction", "score"]
     assert [row["customer"] for row in rows] == [f"C1{i:05}" for i in range(200)]
+
+
+def test_predictions_are_the_texts_of_the_labels(trained: Ahpatron) -> None:
+    rows = predicted(trained, "new.csv")
     assert {row["prediction"] for row in rows} == {"no", "yes"}
     assert all((float(row["score"]) >= 0) == (row["prediction"] == "yes") for row in rows)
+
+
+def test_predictions_are_the_same_in_json_lines(trained: Ahpatron) -> None:
+    rows = predicted(trained, "new.csv")
     lines = trained.succeed("predict", "m.npz", "new.csv", "--format", "jsonl").out.splitlines()
-    assert [json.loads(line) for line in lines] == [
-        {**row, "score": float(row["score"])} for row in rows
-    ]
-    # other columns, in another order; another id
-    frame = pd.read_csv(trained.folder / "new.csv")[::-1]
-    frame.assign(extra=1)[sorted([*frame.columns, "extra"])].to_csv(trained.folder / "other.csv")
-    again = rows_of(trained.succeed("predict", "m.npz", "other.csv", "--id", "city").out)
-    assert [row["score"] for row in again] == [row["score"] for row in rows[::-1]]
-    assert {row["city"] for row in again} == {"Köln", "Bergen, NO"}
+    expected = [{**row, "score": float(row["score"])} for row in rows]
+    assert [json.loads(line) for line in lines] == expected
+
+
+def test_columns_of_new_data_may_have_another_order_and_company(trained: Ahpatron) -> None:
+    scores = [row["score"] for row in predicted(trained, "new.csv")]
+    frame = pd.read_csv(trained.folder / "new.csv")[::-1].assign(extra=1)
+    frame[sorted(frame.columns)].to_csv(trained.folder / "other.csv")
+    again = [row["score"] for row in predicted(trained, "other.csv")]
+    assert again == scores[::-1]
+
+
+def test_another_column_may_be_the_id_of_predictions(trained: Ahpatron) -> None:
+    rows = predicted(trained, "new.csv", "--id", "city")
+    assert {row["city"] for row in rows} == {"Köln", "Bergen, NO"}
+
+
+def test_predictions_have_line_numbers_if_the_id_of_the_model_is_missing(trained: Ahpatron) -> None:
     anonymous = customers(3, seed=2).replace("customer", "client").encode()
-    no_id = trained.succeed("predict", "m.npz", "-", stdin=anonymous)
-    assert list(rows_of(no_id.out)[0]) == ["line", "prediction", "score"]
+    rows = predicted(trained, "-", stdin=anonymous)
+    assert list(rows[0]) == ["line", "prediction", "score"]
 
 
 def test_the_model_has_the_schema(trained: Ahpatron) -> None:
@@ -107,27 +182,47 @@ def test_the_model_has_the_schema(trained: Ahpatron) -> None:
     assert schema is not None
     assert [column.name for column in schema.columns] == ["since", "plan", "age", "pays", "city"]
     assert schema.labels == {"no": -1.0, "yes": 1.0}
-    document = trained.json("inspect", "m.npz")
-    assert document["data"]["schema"] == msgspec.to_builtins(schema)
-    trained.write("d.svm", "1 1:1\n-1 2:1\n" * 20)
-    trained.succeed("run", "d.svm", "--save", "svm.npz")
-    trained.write("few.csv", "customer,plan\nC,basic\n")
-    trained.write("text.csv", "since,plan,age,pays,city\n,plus,old,3,Köln\n")
-    for named, words in (
+
+
+def test_inspect_shows_the_schema_of_a_model(trained: Ahpatron) -> None:
+    schema = load_model(str(trained.folder / "m.npz")).header.schema
+    assert trained.json("inspect", "m.npz")["data"]["schema"] == msgspec.to_builtins(schema)
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
         ("table", "svm.npz new.csv"),
         ("since, age", "m.npz few.csv"),
         ("text.csv:2", "m.npz text.csv"),
         ("name", "m.npz new.csv --id name"),
-        ("", "m.npz d.svm"),
-    ):
-        assert named in trained.refusal(65, "predict", *words.split())
+        ("d.svm", "m.npz d.svm"),
+    ],
+    ids=[
+        "a table for a model of LIBSVM text",
+        "columns are missing",
+        "text in a column of numbers",
+        "an unknown id",
+        "LIBSVM text for a model of a table",
+    ],
+)
+def test_data_that_do_not_fit_the_model_are_refused(
+    trained: Ahpatron, named: str, words: str
+) -> None:
+    trained.write("d.svm", "1 1:1\n-1 2:1\n" * 20)
+    trained.succeed("run", "d.svm", "--save", "svm.npz")
+    trained.write("few.csv", "customer,plan\nC,basic\n")
+    trained.write("text.csv", "since,plan,age,pays,city\n,plus,old,3,Köln\n")
+    assert named in trained.refusal(65, "predict", *words.split())
 
 
-def test_categories_that_did_not_occur_in_training_are_counted(trained: Ahpatron) -> None:
+@pytest.mark.parametrize("words", ["predict m.npz new.csv", "run new.csv --resume m.npz"])
+def test_categories_that_did_not_occur_in_training_are_counted(
+    trained: Ahpatron, words: str
+) -> None:
     trained.write("new.csv", customers(50, seed=4).replace("Köln", "Wien"))
-    count = (trained.folder / "new.csv").read_text().count("Wien")
-    for words in (("predict", "m.npz", "new.csv"), ("run", "new.csv", "--resume", "m.npz")):
-        assert f"city ({count})" in trained.succeed(*words).err
+    count = trained.read("new.csv").count("Wien")
+    assert f"city ({count})" in trained.succeed(*words.split()).err
 
 
 def test_cells_missing_only_in_new_data_count_as_the_mean_and_are_said(ahpatron: Ahpatron) -> None:
@@ -165,6 +260,7 @@ def test_a_pipe_may_have_gaps_after_its_first_rows(ahpatron: Ahpatron) -> None:
         (["1", "2"], [1, 2]),
         (["True", "False"], ["False", "True"]),
     ],
+    ids=["leading zeros", "two spellings of 100", "-1 and +1", "1 and 2", "truth values"],
 )
 def test_predictions_are_labels_as_the_table_has_them(
     ahpatron: Ahpatron, labels: list[str], in_json: list[str | int]
@@ -187,22 +283,50 @@ def test_costs_name_labels_in_any_spelling(ahpatron: Ahpatron) -> None:
     assert ahpatron.run(*words, "--cost", "-1.0=5")["costs"] == [5, 1]
 
 
-def test_a_resumed_run_has_the_same_schema(ahpatron: Ahpatron) -> None:
-    first, second = customers(640), customers(300, seed=3)
+LEARN = ("-l", "arow", *OPTIONS, *TABLE, "--warm-up", 600)
+
+
+@pytest.fixture(scope="module")
+def resumed(tmp_path_factory: pytest.TempPathFactory) -> Ahpatron:
+    """A folder with two tables and both in one; a.npz is a model of the first, b.npz goes on."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("resumed"))
+    first = customers(640)
+    second = customers(300, seed=3)
     ahpatron.write("first.csv", first)
     ahpatron.write("second.csv", second)
     ahpatron.write("whole.csv", first + second.partition("\n")[2])
-    learn = ("-l", "arow", *OPTIONS, *TABLE, "--warm-up", 600)
-    ahpatron.succeed("run", "first.csv", *learn, "--save", "a.npz")
-    resumed = ahpatron.run("second.csv", "--resume", "a.npz", "--save", "b.npz")
-    checkpoint = ("whole.csv", *learn, "--checkpoint", "c.npz", "--every", 64)
-    alone, again = (ahpatron.run(*checkpoint) for _ in range(2))
-    assert resumed["mistakes"] == alone["mistakes"] == again["mistakes"]
-    models = [load_model(str(ahpatron.folder / name)) for name in ("a.npz", "b.npz")]
-    assert models[0].header.schema == models[1].header.schema
-    ahpatron.refusal(2, "run", "second.csv", "--resume", "a.npz", "--label", "plan")
-    other = (*learn[:-4], "--label", "plan", "--id", "customer", "--checkpoint", "c.npz")
-    ahpatron.refusal(2, "run", "whole.csv", *other)
+    ahpatron.succeed("run", "first.csv", *LEARN, "--save", "a.npz")
+    ahpatron.succeed("run", "second.csv", "--resume", "a.npz", "--save", "b.npz")
+    ahpatron.succeed("run", "whole.csv", *LEARN, "--checkpoint", "c.npz", "--every", 64)
+    return ahpatron
+
+
+def test_a_resumed_run_makes_the_mistakes_of_one_run_on_both_tables(resumed: Ahpatron) -> None:
+    whole = resumed.run("whole.csv", *LEARN)
+    again = resumed.run("second.csv", "--resume", "a.npz")
+    assert again["mistakes"] == whole["mistakes"]
+
+
+def test_a_checkpoint_of_a_table_makes_the_mistakes_of_a_run(resumed: Ahpatron) -> None:
+    whole = resumed.run("whole.csv", *LEARN)
+    again = resumed.run("whole.csv", *LEARN, "--checkpoint", "c.npz", "--every", 64)
+    assert again["mistakes"] == whole["mistakes"]
+
+
+def test_a_resumed_run_has_the_same_schema(resumed: Ahpatron) -> None:
+    first = load_model(str(resumed.folder / "a.npz"))
+    second = load_model(str(resumed.folder / "b.npz"))
+    assert first.header.schema == second.header.schema
+
+
+def test_a_resumed_run_refuses_another_label(resumed: Ahpatron) -> None:
+    resumed.refusal(2, "run", "second.csv", "--resume", "a.npz", "--label", "plan")
+
+
+def test_a_checkpoint_refuses_another_label(resumed: Ahpatron) -> None:
+    other = [word if word != "churned" else "plan" for word in LEARN]
+    said = resumed.refusal(2, "run", "whole.csv", *other, "--checkpoint", "c.npz", "--every", 64)
+    assert "another run" in said
 
 
 def test_a_checkpoint_of_a_table_continues_if_the_learner_requires_t(ahpatron: Ahpatron) -> None:
@@ -211,27 +335,46 @@ def test_a_checkpoint_of_a_table_continues_if_the_learner_requires_t(ahpatron: A
     assert ahpatron.run(*command) == ahpatron.run(*command)
 
 
-def test_labels_by_name(ahpatron: Ahpatron) -> None:
-    ahpatron.write("old.csv", customers(600))
-    words = ("old.csv", *TABLE, *OPTIONS, "-l", "arow", "--metrics")
-    plain, heavy = (ahpatron.run(*words, *more) for more in ((), ("--cost", "yes=20")))
+BY_NAME = ("old.csv", *TABLE, *OPTIONS, "-l", "arow", "--metrics")
+
+
+def test_a_cost_is_given_to_a_label_by_its_text(converted: Ahpatron) -> None:
+    plain = converted.run(*BY_NAME)
+    heavy = converted.run(*BY_NAME, "--cost", "yes=20")
     assert heavy["costs"] == [1, 20]
     assert heavy["metrics"]["recall"] > plain["metrics"]["recall"]
-    counts = ahpatron.run(*words, "--positive", "no")
+
+
+def test_the_positive_label_is_named_by_its_text(converted: Ahpatron) -> None:
+    counts = converted.run(*BY_NAME, "--positive", "no")
     positives = counts["true_positives"] + counts["false_negatives"]
-    assert positives == ahpatron.read("old.csv").count(",no\n")
+    assert positives == converted.read("old.csv").count(",no\n")
+
+
+def test_the_table_of_classes_has_the_texts_of_the_labels(ahpatron: Ahpatron) -> None:
     ahpatron.write("three.csv", "x,color\n" + "1,red\n2,green\n3,blue\n" * 5)
     shown = ahpatron.succeed("run", "three.csv", "--label", "color").out
     assert {"blue", "green", "red"} <= set(shown.split())
 
 
-def test_rows_without_labels_are_predicted_only(ahpatron: Ahpatron) -> None:
+@pytest.fixture
+def one_label_missing(ahpatron: Ahpatron) -> Ahpatron:
+    """A folder with a table of 200 rows; the one in line 6 has no label."""
     text = customers(200).splitlines(keepends=True)
     text[5] = text[5].rpartition(",")[0] + ",?\n"
     ahpatron.write("d.csv", "".join(text))
-    run = ahpatron.run("d.csv", *TABLE)
-    assert (run["rounds"], run["unlabelled"]) == (199, 1)
-    assert "d.csv:6" in ahpatron.refusal(65, "run", "d.csv", *TABLE, "--shuffle")
+    return ahpatron
+
+
+def test_rows_without_labels_are_predicted_only(one_label_missing: Ahpatron) -> None:
+    run = one_label_missing.run("d.csv", *TABLE)
+    assert run["rounds"] == 199
+    assert run["unlabelled"] == 1
+
+
+def test_rows_without_labels_are_refused_in_random_order(one_label_missing: Ahpatron) -> None:
+    error = one_label_missing.refusal(65, "run", "d.csv", *TABLE, "--shuffle")
+    assert "d.csv:6" in error
 
 
 def test_rounds_have_the_labels_and_ids_of_the_data(ahpatron: Ahpatron) -> None:
@@ -247,14 +390,16 @@ def test_rounds_have_the_labels_and_ids_of_the_data(ahpatron: Ahpatron) -> None:
         assert all(row["mistake"] == str(int(row["label"] != row["prediction"])) for row in found)
 
 
-def test_options_of_convert(ahpatron: Ahpatron) -> None:
+def test_convert_takes_the_options_of_tables(ahpatron: Ahpatron) -> None:
     ahpatron.write("d.csv", "id,m,a,b,y\nk1,1,,5,x\nk2,2,7,5,?\nk3,1,8,5,z\n")
     options = ("--id", "id", "--category", "m", "--drop", "b", "--missing", "mean")
     done = ahpatron.succeed("convert", "d.csv", "--label", "y", *options, "--positive", "x")
     assert done.out.splitlines() == [
         "# labels: +1=x -1=z",
         "# features: 1=m=1 2=m=2 3=a",
-        *("1 1:1 3:7.5", "? 2:1 3:7", "-1 1:1 3:8"),
+        "1 1:1 3:7.5",
+        "? 2:1 3:7",
+        "-1 1:1 3:8",
     ]
 
 
@@ -284,26 +429,30 @@ def test_numbers_are_read_back_exactly(content: list[tuple[float, list[float]]])
                 }
 
 
+WITHOUT_ROWS = {
+    "predict": ("predict", "m.npz", "DATA"),
+    "predict --out": ("predict", "m.npz", "DATA", "--out", "scores.csv"),
+    "run --resume": ("run", "DATA", "--resume", "m.npz"),
+    "run": ("run", "DATA", *TABLE),
+    "inspect": ("inspect", "DATA", *TABLE),
+    "convert": ("convert", "DATA", *TABLE),
+}
+
+
+@pytest.mark.parametrize("command", WITHOUT_ROWS)
 @pytest.mark.parametrize("name", ["empty.csv", "empty.parquet", "empty.feather", "-"])
-def test_a_table_without_rows_is_refused_by_every_command(trained: Ahpatron, name: str) -> None:
+def test_a_table_without_rows_is_refused(trained: Ahpatron, name: str, command: str) -> None:
     header = customers(0)
     frame = pd.read_csv(trained.folder / "old.csv").iloc[:0]
     trained.write("empty.csv", header)
     frame.to_parquet(trained.folder / "empty.parquet")
     frame.to_feather(trained.folder / "empty.feather")
-    for words in (
-        ("predict", "m.npz", name),
-        ("predict", "m.npz", name, "--out", "scores.csv"),
-        ("run", name, "--resume", "m.npz"),
-        ("run", name, *TABLE),
-        ("inspect", name, *TABLE),
-        ("convert", name, *TABLE),
-    ):
-        assert "no rows" in trained.refusal(65, *words, stdin=header.encode())
+    words = [name if word == "DATA" else word for word in WITHOUT_ROWS[command]]
+    assert "no rows" in trained.refusal(65, *words, stdin=header.encode())
     assert "scores.csv" not in trained.files()
 
 
-@pytest.mark.parametrize("to_file", [False, True])
+@pytest.mark.parametrize("to_file", [False, True], ids=["to standard output", "to a file"])
 def test_a_damaged_parquet_file_is_a_fault_of_the_data(trained: Ahpatron, to_file: bool) -> None:
     frame = pd.DataFrame({"age": range(20_000), "churned": ["no", "yes"] * 10_000})
     frame.to_parquet(trained.folder / "whole.parquet")
@@ -349,43 +498,86 @@ def test_a_fault_late_in_a_pipe_leaves_no_file(ahpatron: Ahpatron) -> None:
     assert ahpatron.files() == set()
 
 
-def test_a_closed_pipe_ends_quietly_and_a_full_disk_does_not(ahpatron: Ahpatron) -> None:
-    ahpatron.write("d.csv", "a,y\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(50_000)))
-    for end, code in (("| head -n 1", 0), ("> /dev/full", 74)):
-        done = ahpatron.shell(f"set -o pipefail; ahpatron convert d.csv --label y {end}")
-        assert done.code == code
-        assert "Traceback" not in done.err
-
-
 @pytest.mark.parametrize(
-    ("labels", "codes", "names"),
-    [
-        (["no", "yes"], [-1, 1], ["no", "yes"]),
-        (["a", "b", "c"], [0, 1, 2], ["a", "b", "c"]),
-    ],
+    ("end", "code"),
+    [("| head -n 1", 0), ("> /dev/full", 74)],
+    ids=["a closed pipe is no error", "a full disk is one"],
 )
-def test_names_of_labels_are_in_every_format(
-    ahpatron: Ahpatron, labels: list[str], codes: list[int], names: list[str]
-) -> None:
-    """In `run`, the results file, `sweep` and `report`; the codes stay as they are."""
-    rows = [f"{number % 7},{labels[number % len(labels)]}" for number in range(31)]
-    ahpatron.write("t.csv", "\n".join(["x,y", *rows, f"1,{labels[0]}"]) + "\n")
-    words = ("t.csv", "--label", "y", "-l", "arow")
-    document = ahpatron.json("run", *words)
-    assert (document["data"]["labels"], document["data"]["label_names"]) == (codes, names)
-    line = json.loads(ahpatron.succeed("run", *words, "--format", "jsonl").out)
-    (row,) = rows_of(ahpatron.succeed("run", *words, "--format", "csv").out)
-    assert line["label_names"] == json.loads(row["label_names"]) == names
-    (swept,) = json.loads(ahpatron.sweep(*words, "--format", "json").out)["datasets"]
-    (trial,) = ahpatron.trials()
-    for data in (swept["data"], trial["data"]):
-        assert (data["labels"], data["label_names"]) == (codes, names)
-    for view in ((), ("--trials",)):
-        (row,) = rows_of(ahpatron.succeed("report", "r.jsonl", *view, "--format", "csv").out)
-        assert json.loads(row["label_names"]) == names
-    ahpatron.succeed("report", "r.jsonl", "--report", "page.html")
-    (shown,) = re.findall("<dt>Labels</dt><dd>(.*?)</dd>", ahpatron.read("page.html"))
-    assert all(name in shown for name in names)
+def test_convert_ends_without_a_traceback(ahpatron: Ahpatron, end: str, code: int) -> None:
+    ahpatron.write("d.csv", "a,y\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(50_000)))
+    done = ahpatron.shell(f"set -o pipefail; ahpatron convert d.csv --label y {end}")
+    assert done.code == code
+    assert "Traceback" not in done.err
+
+
+# Names of labels ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Named:
+    """A folder with a table, and a results file of a sweep on it."""
+
+    ahpatron: Ahpatron
+    codes: list[int]
+    names: list[str]
+
+
+NAMED = ("t.csv", "--label", "y", "-l", "arow")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[([-1, 1], ["no", "yes"]), ([0, 1, 2], ["a", "b", "c"])],
+    ids=["two", "three"],
+)
+def named(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Named:
+    codes, names = request.param
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("named"))
+    rows = [f"{number % 7},{names[number % len(names)]}" for number in range(31)]
+    ahpatron.write("t.csv", "\n".join(["x,y", *rows, f"1,{names[0]}"]) + "\n")
+    assert ahpatron.sweep(*NAMED).code == 0
+    return Named(ahpatron, codes, names)
+
+
+def test_a_run_has_codes_and_names_of_labels(named: Named) -> None:
+    data = named.ahpatron.json("run", *NAMED)["data"]
+    assert data["labels"] == named.codes
+    assert data["label_names"] == named.names
+
+
+def test_json_lines_of_a_run_have_names_of_labels(named: Named) -> None:
+    line = json.loads(named.ahpatron.succeed("run", *NAMED, "--format", "jsonl").out)
+    assert line["label_names"] == named.names
+
+
+def test_csv_of_a_run_has_names_of_labels(named: Named) -> None:
+    (row,) = rows_of(named.ahpatron.succeed("run", *NAMED, "--format", "csv").out)
+    assert json.loads(row["label_names"]) == named.names
+
+
+def test_a_results_file_has_codes_and_names_of_labels(named: Named) -> None:
+    (trial,) = named.ahpatron.trials()
+    assert trial["data"]["labels"] == named.codes
+    assert trial["data"]["label_names"] == named.names
+
+
+def test_a_report_has_codes_and_names_of_labels(named: Named) -> None:
+    (found,) = named.ahpatron.json("report", "r.jsonl")["datasets"]
+    assert found["data"]["labels"] == named.codes
+    assert found["data"]["label_names"] == named.names
+
+
+@pytest.mark.parametrize("view", [(), ("--trials",)], ids=["settings", "trials"])
+def test_csv_of_a_report_has_names_of_labels(named: Named, view: tuple[str, ...]) -> None:
+    shown = named.ahpatron.succeed("report", "r.jsonl", *view, "--format", "csv")
+    (row,) = rows_of(shown.out)
+    assert json.loads(row["label_names"]) == named.names
+
+
+def test_the_page_of_a_report_has_names_of_labels(named: Named) -> None:
+    named.ahpatron.succeed("report", "r.jsonl", "--report", "page.html")
+    (shown,) = re.findall("<dt>Labels</dt><dd>(.*?)</dd>", named.ahpatron.read("page.html"))
+    assert all(name in shown for name in named.names)
 
 
 def test_labels_of_libsvm_files_have_no_names(ahpatron: Ahpatron, rings: Path) -> None:

@@ -23,7 +23,8 @@ def test_it_approaches_the_batch_fit() -> None:
 
 
 def test_the_log_loss_is_that_of_the_link_before_each_window() -> None:
-    link, losses = Calibration(2), []
+    link = Calibration(2)
+    losses = []
     for start in range(0, 2000, 256):
         part = slice(start, min(start + 256, 2000))
         p = link.probabilities(SCORES[part])
@@ -37,7 +38,8 @@ def test_the_log_loss_is_that_of_the_link_before_each_window() -> None:
 def test_pieces_do_not_matter(classes: int) -> None:
     scores = SCORES[:3000] if classes == 2 else RNG.normal(size=(3000, 3))
     labels = LABELS[:3000] if classes == 2 else scores.argmax(axis=1).astype(float)
-    whole, pieces = Calibration(classes), Calibration(classes)
+    whole = Calibration(classes)
+    pieces = Calibration(classes)
     whole.add(scores, labels)
     for cut in np.split(np.arange(3000), [1, 2, 300, 1024, 1025, 2900]):
         pieces.add(scores[cut], labels[cut])

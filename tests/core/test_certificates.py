@@ -126,7 +126,9 @@ RUN = Run(
         ("forgetron", 7, 3, 4 * 7 + 2 * 9),
     ],
 )
-def test_formulas(key: str, loss: float, norm: float, expected: float) -> None:
+def test_a_bound_is_that_of_its_formula(
+    key: str, loss: float, norm: float, expected: float
+) -> None:
     assert BY_KEY[key].bound(Comparator("f", loss, norm), RUN) == pytest.approx(expected)
 
 
@@ -137,7 +139,8 @@ def drawn(**choices: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
     return st.fixed_dictionaries(choices)
 
 
-SHARES, RADII = st.floats(0.01, 0.99), st.floats(0.2, 8)
+SHARES = st.floats(0.01, 0.99)
+RADII = st.floats(0.2, 8)
 HALVING = {"epsilon": st.floats(0.2, 0.99), "selection": st.sampled_from(["magnitude", "greedy"])}
 WITHIN = {
     "corollary-1": drawn(epsilon=st.floats(0.501, 0.999)),
@@ -148,7 +151,9 @@ WITHIN = {
             "epsilon": step / 2 + (1 - step / 2) * share,
             "radius": radius,
         },
-        *(st.floats(0.01, 1.9), SHARES, RADII | st.just(math.inf)),
+        st.floats(0.01, 1.9),
+        SHARES,
+        RADII | st.just(math.inf),
     ),
     "4": drawn(budget=st.sampled_from([50, 64]), **HALVING),
     "6": drawn(budget=st.sampled_from([16, 64]), **HALVING),
@@ -228,7 +233,8 @@ def test_the_smallest_bound_over_theorems_and_comparators_in_the_ball() -> None:
 def test_lemma_1(stream: Example, budget: int, epsilon: float, selection: str) -> None:
     learner = Ahpatron(budget=budget, epsilon=epsilon, selection=selection)
     player = play(learner, stream.X, stream.y, Gaussian(sigma=0.5))
-    tally, halvings = player.tally, player.learner.statistics()["halvings"]
+    tally = player.tally
+    halvings = player.learner.statistics()["halvings"]
     most = max(2 * (tally.nonpositive_margins + tally.margin_updates) / budget - 1, 0)
     assert halvings <= most
     assert halvings == max(0, math.ceil((tally.updates - budget) / (budget / 2)))

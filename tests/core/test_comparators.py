@@ -75,7 +75,8 @@ def test_a_sample_stands_in_for_a_long_stream(monkeypatch: pytest.MonkeyPatch) -
 def test_the_svm_path_minimises() -> None:
     """The gap between primal and dual value bounds how far from the minimum the solution is."""
     stream = make_stream(seed=9, rounds=300, features=2, noise=0.3)
-    gram, costs = gram_of(stream, Gaussian(sigma=0.5)), [0.01, 0.1, 1.0, 10.0]
+    gram = gram_of(stream, Gaussian(sigma=0.5))
+    costs = [0.01, 0.1, 1.0, 10.0]
     for cost, a in zip(costs, svm_path(gram, stream.y, costs, seed=0), strict=True):
         alphas = a * stream.y
         assert alphas.min() >= 0
@@ -89,7 +90,8 @@ def test_the_svm_path_minimises() -> None:
 def test_one_round_and_rows_of_zeros() -> None:
     single = comparators(in_pieces((np.array([[1.0]]), np.array([1.0]))), 1, Gaussian())
     assert min(f.loss for f in single) < 1e-6
-    rows, labels = np.zeros((5, 2)), np.array([1.0, -1, 1, 1, -1])
+    rows = np.zeros((5, 2))
+    labels = np.array([1.0, -1, 1, 1, -1])
     nothing = comparators(in_pieces((rows, labels)), 5, Linear())
     assert nothing[0] == Comparator("0", 5.0, 0.0)
     assert min(f.loss for f in nothing) >= 5

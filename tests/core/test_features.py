@@ -57,7 +57,8 @@ def test_frequencies_that_were_forgotten_are_drawn_again() -> None:
 
 
 def test_memory_of_fogd_does_not_grow_with_the_columns_that_occurred() -> None:
-    rounds, words = 1280, 10
+    rounds = 1280
+    words = 10
     columns = np.arange(rounds * words, dtype=np.int32) + 5000  # each row has columns of its own
     indptr = np.arange(rounds + 1) * words
     rows = CsrRows(indptr, columns, np.ones(len(columns)), int(columns[-1]) + 1)

@@ -275,6 +275,18 @@ class X(Learner):
         (f"{DECLARED} weight: float = real('w', 'of what', 1.0)", "X", "`weight`"),
         ("from ahpatron_cli.core.learners.base import Margin", "X", "own-learners.md"),
     ],
+    ids=[
+        "no such class",
+        "no Python",
+        "an error while it is imported",
+        "a class without a name",
+        "a class that is no dataclass",
+        "wants of version 0.2",
+        "each_round of version 0.2",
+        "update of version 0.2",
+        "a parameter of a reserved name",
+        "an import of version 0.2",
+    ],
 )
 def test_a_file_without_a_learner_is_refused(
     tmp_path: Path, content: str, name: str, said: str
@@ -333,7 +345,8 @@ def test_a_margin_on_the_threshold_is_one() -> None:
 @pytest.mark.parametrize("name", ["ahpatron", "bogd++"])
 def test_bits_do_not_depend_on_where_arrays_lie(name: str) -> None:
     """BLAS may add in another order where an array begins elsewhere in a cache line."""
-    stream, junk = make_stream(seed=1, rounds=1200, features=3), []
+    stream = make_stream(seed=1, rounds=1200, features=3)
+    junk = []
     # coefficients of different sizes: others are equal, and their sum is exact
     weak = {"shrinkage": 0.01} if name == "bogd++" else {}
     learner = REGISTRY[name](budget=300, **weak)

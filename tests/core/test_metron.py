@@ -79,7 +79,8 @@ def test_features_not_seen_in_training_are_scored_in_units_of_themselves(sparse:
     player.feed(compress(training) if sparse else training, LABELS)
     weights = expansion(player).metric.weights.copy()
     rows = np.repeat(np.column_stack((training[:1], [[0.0]])), 5, axis=0)
-    rows[1:3, -2], rows[3:, -1] = (1e-6, 1e6), (-3.0, -3e5)
+    rows[1:3, -2] = (1e-6, 1e6)
+    rows[3:, -1] = (-3.0, -3e5)
     scores = player.scores(compress(rows) if sparse else rows)
     np.testing.assert_allclose(scores[1::2], scores[2::2], rtol=1e-9)  # whatever the unit is
     assert (np.abs(scores[1:] - scores[0]) > 1e-6).all()
@@ -88,7 +89,8 @@ def test_features_not_seen_in_training_are_scored_in_units_of_themselves(sparse:
 
 @pytest.mark.parametrize("offset", [0.0, 1e7])
 def test_costs_divide_the_noise_and_offsets_cost_no_digits(offset: float) -> None:
-    rows, labels = ROWS[:200] + offset * UNITS, LABELS[:200]
+    rows = ROWS[:200] + offset * UNITS
+    labels = LABELS[:200]
     weights = np.where(labels > 0, 2.5, 0.5)
     given = rows.tolist(), labels.astype(int).tolist()
     expected = metron(*given, budget=30, weights=weights.tolist()).scores

@@ -15,7 +15,8 @@ from ahpatron_cli.core.rows import Floats, compressed
 from reference import kernels as formulas
 from reference import second_order, twins, two_memories
 
-CLASSES, ROUNDS = 4, 300
+CLASSES = 4
+ROUNDS = 300
 _rng = np.random.default_rng(8)
 X = _rng.uniform(-1, 1, (ROUNDS, 3))
 Y = np.digitize(X[:, 0] + 0.3 * np.sin(5 * X[:, 1]), [-0.5, 0.0, 0.4]).astype(float)
@@ -58,7 +59,9 @@ def test_counts_by_class_and_the_baseline(classes: int, piece: int) -> None:
     cuts = [slice(start, start + piece) for start in range(0, ROUNDS, piece)]
     scores = np.concatenate([ours.feed(X[cut], labels[cut]) for cut in cuts])
     said = scores.argmax(axis=1) if classes > 2 else scores >= 0
-    wanted, baseline, seen = np.zeros((classes, classes), int), 0, [0] * classes
+    wanted = np.zeros((classes, classes), int)
+    baseline = 0
+    seen = [0] * classes
     for y, found in zip(labels.astype(int).clip(min=0), said.astype(int), strict=True):
         wanted[y, found] += 1
         # of equally frequent labels the first, or +1
@@ -93,7 +96,11 @@ FLIPPED = np.where(np.arange(ROUNDS) < 150, Y, (Y + 1) % CLASSES)
 DOUBLED = np.repeat(X[:150].round(1), 2, axis=0)
 
 
-@pytest.mark.parametrize(("rows", "labels"), [(X, Y), (X, FLIPPED), (DOUBLED, Y)])
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [(X, Y), (X, FLIPPED), (DOUBLED, Y)],
+    ids=["one concept", "another concept after 150 rounds", "each row twice"],
+)
 @pytest.mark.parametrize(
     ("name", "params"),
     [
@@ -161,8 +168,10 @@ class Idle(Learner):
 
 def test_scores_that_are_not_counted_yet_need_little_memory() -> None:
     """With many classes, pieces of many rows are counted sooner."""
-    classes, rounds = 500, 1024
-    rows, labels = np.ones((rounds, 2)), np.zeros(rounds)
+    classes = 500
+    rounds = 1024
+    rows = np.ones((rounds, 2))
+    labels = np.zeros(rounds)
     ours = Player(Idle(), classes=classes)
     ours.feed(rows, labels)
     tracemalloc.start()

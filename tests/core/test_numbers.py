@@ -109,7 +109,8 @@ def test_values_of_features_that_overflow_end_the_run(name: str, params: dict[st
 
 def test_what_a_dropped_example_hid_decides_again() -> None:
     """1 - 1e-20 is 1, so what is left after the 1 is dropped would be 0, and not -1e-20."""
-    rows, labels = np.array([[0.0], [9.6], [0.0]]), np.array([1.0, -1.0, 1.0])
+    rows = np.array([[0.0], [9.6], [0.0]])
+    labels = np.array([1.0, -1.0, 1.0])
     left = -math.exp(-(9.6**2) / 2)
     f = Expansion(Gaussian())
     f.open(f.kernel.points(rows))

@@ -22,7 +22,8 @@ ROUNDING = {"rtol": 1e-9, "atol": 1e-12}
 def test_what_is_read_would_be_predicted_next_and_changes_nothing(case: Case, form: type) -> None:
     read, unread = (Player(case.learner(), Gaussian(sigma=0.7), seed=(3,)) for _ in range(2))
     for now in range(0, 200, 25):
-        X, y = form(STREAM.X[now : now + 25]), STREAM.y[now : now + 25]
+        X = form(STREAM.X[now : now + 25])
+        y = STREAM.y[now : now + 25]
         first = read.scores(X)[0]
         for rows in (ELSEWHERE, compress(WIDER)):
             read.scores(rows)

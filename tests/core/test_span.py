@@ -25,7 +25,9 @@ def grown(
     rows: np.ndarray, tolerance: float, *, gram: bool = False
 ) -> tuple[SpanExpansion, list[int]]:
     """An expansion that every row joined whose δ² is above the tolerance; which rows did."""
-    f, joined, points = SpanExpansion(KERNEL, gram=gram), list[int](), KERNEL.points(rows)
+    f = SpanExpansion(KERNEL, gram=gram)
+    joined = list[int]()
+    points = KERNEL.points(rows)
     for start in range(0, len(rows), 64):
         f.open(points.slice(start, min(start + 64, len(rows))))
         for t in range(f.m):
@@ -46,7 +48,8 @@ def test_points_on_a_line_do_not_spoil_it(tolerance: float, shuffled: bool) -> N
     rows = np.random.default_rng(0).permutation(rows) if shuffled else rows
     f, joined = grown(rows, tolerance, gram=tolerance < 1e-2)
     gram = gram_of(rows)
-    K, Q = gram[np.ix_(joined, joined)], full(f.Q)
+    K = gram[np.ix_(joined, joined)]
+    Q = full(f.Q)
     assert np.abs(K @ Q - np.eye(len(K))).max() < 1e-3
     doubt = max(tolerance, SPAN_ERROR * Q.diagonal().max())
     for k in gram[joined].T:  # every example, in or out, is explained within the tolerance
@@ -75,14 +78,17 @@ def test_the_inverse_is_right_while_examples_join_and_leave(block: int) -> None:
     """d and δ² of the next example, and the projection of the one that leaves."""
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(300, 4))
-    gram, points = gram_of(rows), KERNEL.points(rows)
-    f, members = PrunedExpansion(KERNEL, in_span=1e-2), list[int]()
+    gram = gram_of(rows)
+    points = KERNEL.points(rows)
+    f = PrunedExpansion(KERNEL, in_span=1e-2)
+    members = list[int]()
     for start in range(0, 300, block):
         f.open(points.slice(start, min(start + block, 300)))
         for t in range(f.m):
             f.t = t
             new = start + f.t
-            column, K = gram[members, new], gram[np.ix_(members, members)]
+            column = gram[members, new]
+            K = gram[np.ix_(members, members)]
             expected = np.linalg.solve(K, column) if members else np.empty(0)
             d, squared = f.projection()
             np.testing.assert_allclose(d[f.support], expected, atol=1e-8)
@@ -92,7 +98,8 @@ def test_the_inverse_is_right_while_examples_join_and_leave(block: int) -> None:
                 members.append(new)
             if len(members) > 40:
                 age = int(rng.integers(len(members)))
-                gone, column = members.pop(age), f.support.item(age)
+                gone = members.pop(age)
+                column = f.support.item(age)
                 expected = np.linalg.solve(gram[np.ix_(members, members)], gram[members, gone])
                 Expansion.drop(f, column)
                 np.testing.assert_allclose(f.Q.leave(column)[f.support], expected, atol=1e-8)

@@ -44,7 +44,8 @@ def player_of(case: Case, kernel: Any = None, **params: Any) -> Player:
 @every_kind
 def test_features_may_appear_later_and_rows_become_sparse(case: Case) -> None:
     X = np.where(np.abs(STREAM.X) < 0.3, 0.0, STREAM.X + 2.0)
-    X[:64, 1:], X[64:128, 2:] = 0.0, 0.0
+    X[:64, 1:] = 0.0
+    X[64:128, 2:] = 0.0
     whole = player_of(case, budget=20).feed(X, STREAM.y)
     player = player_of(case, budget=20)
     parts = [X[:64, :1], X[64:128, :2], X[128:192], compress(X[192:])]
@@ -62,7 +63,8 @@ def test_features_may_appear_later_and_rows_become_sparse(case: Case) -> None:
 @pytest.mark.parametrize("name", DEGENERATE)
 def test_degenerate_rows(case: Case, kernel: Any, name: str) -> None:
     """Every f(x) is finite, and S keeps to its budget."""
-    rows, labels = DEGENERATE[name], np.random.default_rng(1).choice([-1.0, 1.0], 300)
+    rows = DEGENERATE[name]
+    labels = np.random.default_rng(1).choice([-1.0, 1.0], 300)
     for form in (rows, compress(rows)):
         player = player_of(case, kernel, budget=30, features=30)
         assert np.isfinite(player.feed(form, labels)).all()
@@ -145,7 +147,8 @@ def test_values_of_32_bits_are_computed_with_in_64(kernel: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "coo_matrix", "csc_array"])
 def test_rows_of_scipy(kind: str) -> None:
-    X, learner = np.where(np.abs(STREAM.X) < 0.5, 0.0, STREAM.X), Case("ahpatron", {"budget": 20})
+    X = np.where(np.abs(STREAM.X) < 0.5, 0.0, STREAM.X)
+    learner = Case("ahpatron", {"budget": 20})
     expected = play(learner.learner(), compress(X), STREAM.y)
     found = play(learner.learner(), getattr(scipy.sparse, kind)(X), STREAM.y)
     assert found.f.norm == expected.f.norm
@@ -166,7 +169,8 @@ def test_a_row_that_cannot_be_computed_is_counted_from_its_piece(
 ) -> None:
     X = STREAM.X.copy()
     X[row, 1] = value
-    player, last = player_of(Case(name, {"budget": 10})), row // piece * piece
+    player = player_of(Case(name, {"budget": 10}))
+    last = row // piece * piece
     parts = [X[begin : begin + piece] for begin in range(0, last + 1, piece)]
     labels = [STREAM.y[begin : begin + piece] for begin in range(0, last + 1, piece)]
     *before, (part, y) = zip(parts, labels, strict=True)

@@ -92,7 +92,9 @@ def test_typed_dates_are_the_numbers_of_their_text(moments: list[int], unit: str
 def test_dates_are_written_in_iso_8601_without_needless_digits() -> None:
     moments = np.array(["2024-05-31T08:30:00.250", "NaT", "2024-05-31"], "datetime64[ms]")
     assert Dates(moments, "moment").texts().tolist() == [
-        *("2024-05-31T08:30:00.25", "", "2024-05-31T00:00:00")
+        "2024-05-31T08:30:00.25",
+        "",
+        "2024-05-31T00:00:00",
     ]
     assert Dates(moments, "moment", has_zone=True).texts().tolist()[0].endswith("08:30:00.25Z")
     assert Dates(moments, "time").texts().tolist() == ["08:30:00.25", "", "00:00:00"]

@@ -43,7 +43,7 @@ def faults(text: bytes) -> list[tuple[int, str]]:
     ("kind", "line", "column"),
     [(kind, line, column) for (kind, column), lines in LINES.items() for line in lines],
 )
-def test_faulty_line(kind: str, line: bytes, column: int) -> None:
+def test_a_faulty_line_is_refused_with_its_place(kind: str, line: bytes, column: int) -> None:
     with pytest.raises(Fault) as fault:
         parse_line(line)
     assert (fault.value.kind, fault.value.column) == (kind, column)
@@ -62,7 +62,9 @@ def test_faulty_line(kind: str, line: bytes, column: int) -> None:
     ("kind", "text", "line", "column"),
     [pytest.param(*row[:1], *row[2:], id=row[1]) for row in FILES],
 )
-def test_faulty_file(kind: str, text: bytes, line: int, column: int) -> None:
+def test_the_first_fault_of_a_file_is_refused_with_its_place(
+    kind: str, text: bytes, line: int, column: int
+) -> None:
     for chunk_bytes in (1 << 20, 509):
         assert str(refusal(text, chunk_bytes).place) == f"bad.svm:{line}:{column}"
     assert faults(text)[0] == (line, kind)
@@ -74,14 +76,24 @@ def test_every_faulty_line_is_listed() -> None:
     assert len(faults(b"x\n" * 10)) == 10
 
 
-def test_what_is_noted() -> None:
+def test_traits_of_a_file_are_noted() -> None:
     reader = SvmReader(source(b"1 qid:3 0:0 4:2\n# c\n-1"))
     assert [line for chunk in reader for line in chunk.lines.tolist()] == [1, 3]
     assert reader.info == FileInfo(4, zero_based=True, saw_qid=True, no_final_newline=True)
-    assert (reader.rows_read, reader.values_read, reader.faults) == (2, 1, 0)
+
+
+def test_a_usual_file_has_no_traits_but_its_width() -> None:
     reader = SvmReader(source(b"1 1:3\n"))
     list(reader)
     assert reader.info == FileInfo(1)
+
+
+def test_rows_and_values_are_counted_without_comments_and_zeros() -> None:
+    reader = SvmReader(source(b"1 qid:3 0:0 4:2\n# c\n-1"))
+    list(reader)
+    assert reader.rows_read == 2
+    assert reader.values_read == 1
+    assert reader.faults == 0
 
 
 def test_limits_of_rows_and_features() -> None:

@@ -98,7 +98,8 @@ def half_way_cases() -> Iterable[str]:
 def rectangle(draw: st.DrawFn) -> str:
     """Dense data: every line spells the same indices."""
     width = draw(st.integers(1, 12))
-    first, step = draw(st.integers(0, 100)), draw(st.integers(1, 40))
+    first = draw(st.integers(0, 100))
+    step = draw(st.integers(1, 40))
     spelling = draw(st.sampled_from(["{}", "{}", "{:02}", "{:05}"]))
     indices = [spelling.format(first + step * place) for place in range(width)]
     lines = [
@@ -126,7 +127,8 @@ def test_dense_lines_with_one_other_byte_read_as_defined(text: str, place: int, 
 def test_scan_agrees_with_the_reader(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "scanned.svm"
     path.write_bytes(text)
-    found, rows = scan(str(path)), read(text)
+    found = scan(str(path))
+    rows = read(text)
     assert isinstance(rows, Reading)
     assert found.rows == len(rows.labels)
     labels, counts = np.unique(rows.labels, return_counts=True)

@@ -28,7 +28,8 @@ def test_minmax_and_standard_of_dense_rows() -> None:
 @pytest.mark.parametrize("scale", ["minmax", "standard"])
 def test_sparse_rows_are_divided_by_the_same_spread(scale: str) -> None:
     X = example()
-    dense, sparse = np.asarray(scaled(X, scale)), scaled(compress(X), scale)
+    dense = np.asarray(scaled(X, scale))
+    sparse = scaled(compress(X), scale)
     assert isinstance(sparse, CsrRows)
     varying = [0, 1, 2, 3, 5]
     gaps = np.diff(dense, axis=0)[:, varying]

@@ -106,7 +106,8 @@ def test_the_chosen_width_is_not_worse_than_the_median_in_its_own_trial() -> Non
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(600, 4)) * [1, 1, 10, 0.1]
         y = np.where((X[:, 0] ** 2 + X[:, 1] ** 2 < 1.3) ^ (rng.random(600) < 0.1), 1.0, -1.0)
-        median, chosen = median_sigma(X, "gaussian"), auto_sigma(X, y, "gaussian")
+        median = median_sigma(X, "gaussian")
+        chosen = auto_sigma(X, y, "gaussian")
         assert isinstance(median, float)
         assert isinstance(chosen, float)
         rates = {one.sigma: one.mistake_rate for one in try_sigmas(X, y, median)}

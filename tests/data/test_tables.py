@@ -35,8 +35,10 @@ from ahpatron_cli.errors import ExitCode, UserError
 def table(text: str | bytes, schema: Schema | None = None, **options: Any) -> Table:
     """A table that cannot be read twice, and whose warm-up is all of it."""
     data = text.encode() if isinstance(text, str) else text
-    source, rows = Source(BytesIO(data), "d.csv", closes=True), options.pop("warm_up", 10**9)
-    return Table(source, TableOptions(**{"label": "y", **options}), schema, None, True, rows)
+    source = Source(BytesIO(data), "d.csv", closes=True)
+    warm_up = options.pop("warm_up", 10**9)
+    chosen = TableOptions(**{"label": "y", **options})
+    return Table(source, chosen, schema, None, True, warm_up)
 
 
 class Table(TableReader):
@@ -80,23 +82,41 @@ def refusal(work: Callable[[], object]) -> tuple[int | None, str]:
 # Cells --------------------------------------------------------------------------------------------
 
 
-def test_each_kind_of_column() -> None:
-    text = (
-        "n,when,clock,job,flag,y\n"
-        "1.5,1970-01-02,12:00,boss,true,0\n"
-        "-2,1970-01-03T06:00:00Z,06:00:00,clerk,false,1\n"
-        ".5,1970-01-01 00:00:00+01:00,00:00,boss,true,1\n"
-    )
-    found = table(text)
-    assert found.made.features == [
-        *("n", "when", "clock", "job=boss", "job=clerk", "flag=False", "flag=True")
-    ]
-    assert found.rows == [
-        [1.5, 1, 0.5, 1, 0, 0, 1],
-        [-2, 2.25, 0.25, 0, 1, 1, 0],
-        [0.5, -1 / 24, 0, 1, 0, 0, 1],
-    ]
-    assert table(text).labels == [0, 1, 1]
+COLUMNS = {
+    "numbers": (["1.5", "-2", ".5"], ["c"], [[1.5], [-2], [0.5]]),
+    "dates: days since 1970": (
+        ["1970-01-02", "1970-01-03T06:00:00Z", "1970-01-01 00:00:00+01:00"],
+        ["c"],
+        [[1], [2.25], [-1 / 24]],
+    ),
+    "times of day: fractions": (["12:00", "06:00:00", "00:00"], ["c"], [[0.5], [0.25], [0]]),
+    "text: a feature per category": (
+        ["boss", "clerk", "boss"],
+        ["c=boss", "c=clerk"],
+        [[1, 0], [0, 1], [1, 0]],
+    ),
+    "truth values: categories": (
+        ["true", "false", "true"],
+        ["c=False", "c=True"],
+        [[0, 1], [1, 0], [0, 1]],
+    ),
+}
+"""For each kind of column: its cells, the names of its features, and their values."""
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_each_kind_of_column_has_its_features(kind: str) -> None:
+    cells, names, values = COLUMNS[kind]
+    lines = [f"{cell},{label}" for cell, label in zip(cells, ("0", "1", "1"), strict=True)]
+    found = table("\n".join(["c,y", *lines, ""]))
+    assert found.made.features == names
+    assert found.rows == values
+
+
+def test_features_are_in_the_order_of_the_columns() -> None:
+    found = table("job,n,flag,y\nboss,1,true,0\nclerk,2,false,1\n")
+    assert found.made.features == ["job=boss", "job=clerk", "n", "flag=False", "flag=True"]
+    assert found.rows == [[1, 0, 1, 0, 1], [0, 1, 2, 1, 0]]
 
 
 def test_named_columns_are_dropped_categories_or_ids() -> None:
@@ -108,7 +128,18 @@ def test_named_columns_are_dropped_categories_or_ids() -> None:
     assert found.ids == ["k1", "k2", "k3"]
 
 
-@pytest.mark.parametrize("cell", ["", "NA", "N/A", "n/a", "null", "?", " "])
+MISSING = pytest.mark.parametrize(
+    "cell", ["", "NA", "N/A", "n/a", "null", "?", " "], ids=lambda cell: repr(cell)
+)
+"""How tables spell a missing cell."""
+
+
+def with_gaps(cell: str) -> str:
+    """A table whose second row has this cell in both columns."""
+    return f"a,b,y\n2,x,0\n{cell},{cell},1\n4,x,1\n"
+
+
+@MISSING
 @pytest.mark.parametrize(
     ("missing", "names", "row"),
     [
@@ -116,41 +147,62 @@ def test_named_columns_are_dropped_categories_or_ids() -> None:
         ("zero", ["a", "b=x"], [0, 0]),
         ("mean", ["a", "b=x"], [3, 0]),
     ],
+    ids=["indicator", "zero", "mean"],
 )
-def test_missing_cells(cell: str, missing: str, names: list[str], row: list[float]) -> None:
-    text = f"a,b,y\n2,x,0\n{cell},{cell},1\n4,x,1\n"
-    found = table(text, missing=missing)
+def test_a_missing_cell_becomes_what_was_asked_for(
+    cell: str, missing: str, names: list[str], row: list[float]
+) -> None:
+    found = table(with_gaps(cell), missing=missing)
     assert found.made.features == names
     assert found.rows[1] == row
-    assert any("missing" in note and "a (1), b (1)" in note for note in found.notes)
-    line, error = refusal(lambda: table(text, missing="refuse"))
+
+
+@MISSING
+@pytest.mark.parametrize("missing", ["indicator", "zero", "mean"])
+def test_missing_cells_are_counted_by_column(cell: str, missing: str) -> None:
+    notes = table(with_gaps(cell), missing=missing).notes
+    assert any("missing" in note and "a (1), b (1)" in note for note in notes)
+
+
+@MISSING
+def test_the_first_missing_cell_is_refused_if_asked(cell: str) -> None:
+    line, error = refusal(lambda: table(with_gaps(cell), missing="refuse"))
     assert line == 3
     assert "'a'" in error
     assert "--missing" in error
 
 
-@pytest.mark.parametrize(
-    ("labels", "numbers"),
-    [
-        (["no", "no", "yes"], [-1, -1, 1]),
-        (["yes", "yes", "no"], [-1, -1, 1]),  # the rarer is positive
-        (["b", "a"], [1, -1]),  # equal: the later in the alphabet
-        (["0", "1"], [0, 1]),
-        (["1.0", "-1"], [1, -1]),
-        (["2", "1", "2.0"], [1, -1, 1]),
-        (["-1", "+1"], [-1, 1]),
-        (["007", "012", "007"], [-1, 1, -1]),
-        (["1E2", "100", "5"], [1, 0, 2]),
-        (["9007199254740993", "9007199254740992"], [1, -1]),
-        (["TRUE", "False", "true", "False", "False"], [1, -1, 1, -1, -1]),
-        (["c", "a", "b"], [2, 0, 1]),
-        (["30", "10", "20"], [30, 10, 20]),
-        (["no", "?", "yes", ""], [-1, np.nan, 1, np.nan]),
-    ],
-)
-def test_labels(labels: list[str], numbers: list[float]) -> None:
-    found = table("a,y\n" + "".join(f"1,{label}\n" for label in labels)).labels
-    np.testing.assert_array_equal(found, numbers)
+LABELS: dict[str, tuple[list[str], list[float]]] = {
+    "two texts": (["no", "no", "yes"], [-1, -1, 1]),
+    "two texts: the rarer is positive": (["yes", "yes", "no"], [-1, -1, 1]),
+    "two texts, equally frequent: the later in the alphabet": (["b", "a"], [1, -1]),
+    "0 and 1": (["0", "1"], [0, 1]),
+    "-1 and 1.0": (["1.0", "-1"], [1, -1]),
+    "-1 and +1": (["-1", "+1"], [-1, 1]),
+    "1 and 2, spelled in two ways": (["2", "1", "2.0"], [1, -1, 1]),
+    "leading zeros are text": (["007", "012", "007"], [-1, 1, -1]),
+    "two spellings of 100 are text": (["1E2", "100", "5"], [1, 0, 2]),
+    "integers that no double tells apart are text": (
+        ["9007199254740993", "9007199254740992"],
+        [1, -1],
+    ),
+    "truth values in any case": (["TRUE", "False", "true", "False", "False"], [1, -1, 1, -1, -1]),
+    "three texts": (["c", "a", "b"], [2, 0, 1]),
+    "three numbers": (["30", "10", "20"], [30, 10, 20]),
+    "missing labels": (["no", "?", "yes", ""], [-1, np.nan, 1, np.nan]),
+}
+"""Labels as they are written, and the numbers that they become."""
+
+
+def labelled(labels: list[str]) -> Table:
+    """A table with these labels."""
+    return table("a,y\n" + "".join(f"1,{label}\n" for label in labels))
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_become_numbers(kind: str) -> None:
+    written, numbers = LABELS[kind]
+    np.testing.assert_array_equal(labelled(written).labels, numbers)
 
 
 @pytest.mark.parametrize(
@@ -160,22 +212,36 @@ def test_labels(labels: list[str], numbers: list[float]) -> None:
         (["1E2", "100", "5"], ["100", "1E2", "5"]),
         (["-1", "+1"], ["-1", "+1"]),
         (["1.0", "2.0"], ["1.0", "2.0"]),
-        (["1", "1.0", "2"], ["1", "2"]),  # two spellings
+        (["1", "1.0", "2"], ["1", "2"]),
         (["true", "FALSE"], ["False", "True"]),
+    ],
+    ids=[
+        "leading zeros",
+        "two spellings of 100",
+        "a plus",
+        "a point",
+        "two spellings of 1: the first",
+        "truth values",
     ],
 )
 def test_labels_are_shown_as_they_are_written(labels: list[str], names: list[str]) -> None:
-    found = table("a,y\n" + "".join(f"1,{label}\n" for label in labels)).made
+    found = labelled(labels).made
     assert sorted(found.labels, key=found.labels.__getitem__) == names
 
 
-def test_a_label_in_another_spelling_is_known_only_if_labels_are_no_text() -> None:
+def test_a_label_that_is_a_number_is_known_in_another_spelling() -> None:
     schema = table("a,y\n1,-1\n2,1\n").made
     assert table("a,y\n1,+1\n1,-1.0\n", schema).labels == [1, -1]
     assert schema.label_named("+1") == "1"
+
+
+def test_a_label_that_is_text_is_unknown_in_another_spelling() -> None:
     schema = table("a,y\n1,007\n2,008\n").made
     assert refusal(lambda: table("a,y\n1,7\n", schema))[0] == 2
     assert schema.label_named("7") is None
+
+
+def test_a_class_that_is_a_number_is_unknown_in_scientific_notation() -> None:
     schema = table("a,y\n1,5\n2,100\n3,7\n").made
     assert "1E2" in refusal(lambda: table("a,y\n1,1E2\n", schema))[1]
 
@@ -204,13 +270,12 @@ def test_wide_tables_are_sparse() -> None:
     assert np.sum(found.rows) == 450
 
 
-def test_the_index_of_pandas_is_left_out() -> None:
-    frame = pd.DataFrame({"a": [1.5, 2.5], "y": ["u", "v"]})
-    for text in (frame.to_csv(), "Unnamed: 0,a,y\n0,1.5,u\n1,2.5,v\n"):
-        found = table(text)
-        assert found.made.features == ["a"]
-        assert len(found.made.dropped) == 1
-        assert any("index" in note for note in found.notes)
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"], ids=["without a name", "as read again"])
+def test_the_index_of_pandas_is_left_out(name: str) -> None:
+    found = table(f"{name},a,y\n0,1.5,u\n1,2.5,v\n")
+    assert found.made.features == ["a"]
+    assert len(found.made.dropped) == 1
+    assert any("index" in note for note in found.notes)
 
 
 # New data -----------------------------------------------------------------------------------------
@@ -221,26 +286,42 @@ def trained() -> Schema:
     return table(text, id="id", missing="mean").made
 
 
-def test_a_schema_survives_json_and_reads_new_data() -> None:
-    schema = msgspec.json.decode(msgspec.json.encode(trained()), type=Schema)
-    assert schema == trained()
-    found = table("extra,d,job,id,a\n9,2020-01-02,pilot,k9,?\n", schema)
+def test_a_schema_survives_json() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(trained()), type=Schema) == trained()
+
+
+NEW = "extra,d,job,id,a\n9,2020-01-02,pilot,k9,?\n"
+"""One row: other columns in another order, an unknown job, a missing number, no label."""
+
+
+def test_columns_of_new_data_are_found_by_name() -> None:
+    found = table(NEW, trained())
     day = (date(2020, 1, 2) - date(1970, 1, 1)).days
     assert found.rows == [[2, 0, 0, day]]
-    assert (found.ids, found.chunk.lines.tolist(), np.isnan(found.labels).all()) == (
-        ["k9"],
-        [2],
-        True,
-    )
-    assert any("job (1)" in note for note in found.notes)
+    assert found.ids == ["k9"]
+    assert found.chunk.lines.tolist() == [2]
 
 
-def test_new_data_must_have_the_columns_and_their_kinds() -> None:
-    line, error = refusal(lambda: table("id,a\nk,1\n", trained()))
+def test_new_data_may_lack_labels() -> None:
+    assert np.isnan(table(NEW, trained()).labels).all()
+
+
+def test_an_unknown_category_is_counted() -> None:
+    assert any("job (1)" in note for note in table(NEW, trained()).notes)
+
+
+def test_new_data_must_have_all_columns() -> None:
+    _, error = refusal(lambda: table("id,a\nk,1\n", trained()))
     assert "job, d" in error
+
+
+def test_a_cell_of_new_data_must_be_of_the_kind_of_its_column() -> None:
     line, error = refusal(lambda: table("id,a,job,d\nk,1,boss,\nk,x,boss,\n", trained()))
     assert line == 3
     assert "'a'" in error
+
+
+def test_a_label_of_new_data_must_be_known() -> None:
     line, error = refusal(lambda: table("id,a,job,d,y\nk,1,boss,,maybe\n", trained()))
     assert line == 2
     assert "no, yes" in error
@@ -252,6 +333,9 @@ def test_categories_that_are_numbers_are_compared_by_value() -> None:
     found = table("code\n0.0\n1.0\n02\n3\n", schema)
     assert found.rows == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
     assert any("code (1)" in note for note in found.notes)
+
+
+def test_categories_with_leading_zeros_are_compared_as_text() -> None:
     schema = table("code,y\n01,0\n1,1\n", category=("code",)).made
     assert schema.features == ["code=01", "code=1"]
     assert table("code\n01\n1\n001\n", schema).rows == [[1, 0], [0, 1], [0, 0]]
@@ -270,27 +354,39 @@ def test_cells_missing_only_in_new_data_are_the_mean_or_the_shares(missing: str)
     assert said == (missing == "indicator")  # with mean it was asked for
 
 
-def test_cells_missing_only_in_new_data_are_0_or_refused_if_asked() -> None:
+def test_cells_missing_only_in_new_data_are_0_if_asked() -> None:
     schema = table(NEW_GAPS, missing="zero").made
     assert table("a,d,c\n,,\n", schema).rows == [[0, 0, 0, 0]]
+
+
+def test_cells_missing_only_in_new_data_are_refused_if_asked() -> None:
     schema = table(NEW_GAPS, missing="refuse").made
     assert refusal(lambda: table("a,d,c\n,,\n", schema))[0] == 2
 
 
-def test_notes_say_what_missing_cells_become() -> None:
-    text = "a,empty,d,c,y\n1,,2020-01-01,u,0\n,,,,1\n3,,2020-01-03,v,0\n"
-    left_out = "columns without values are left out: empty"
-    indicator, mean, zero = (
-        [note for note in table(text, missing=missing).notes if "per category" not in note]
-        for missing in ("indicator", "mean", "zero")
-    )
-    assert indicator == [
-        left_out,
-        "missing values become 0, with an indicator feature: a (1), c (1)",
-        "missing values become the mean date, with an indicator feature: d (1)",
-    ]
-    assert mean == [left_out, "missing values become the mean, or no category: a (1), d (1), c (1)"]
-    assert zero == [left_out, "missing values become 0: a (1), d (1), c (1)"]
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        (
+            "indicator",
+            [
+                "missing values become 0, with an indicator feature: a (1), c (1)",
+                "missing values become the mean date, with an indicator feature: d (1)",
+            ],
+        ),
+        ("mean", ["missing values become the mean, or no category: a (1), d (1), c (1)"]),
+        ("zero", ["missing values become 0: a (1), d (1), c (1)"]),
+    ],
+    ids=["indicator", "mean", "zero"],
+)
+def test_notes_say_what_missing_cells_become(missing: str, said: list[str]) -> None:
+    found = table("a,d,c,y\n1,2020-01-01,u,0\n,,,1\n3,2020-01-03,v,0\n", missing=missing)
+    assert [note for note in found.notes if "missing values" in note] == said
+
+
+def test_notes_name_columns_without_values() -> None:
+    found = table("a,empty,y\n1,,0\n2,,1\n")
+    assert "columns without values are left out: empty" in found.notes
 
 
 def test_cells_missing_in_training_too_have_their_indicator_only() -> None:
@@ -320,40 +416,46 @@ def test_the_mean_of_huge_numbers_is_finite() -> None:
 NAMES = "".join(f"name{i},{i},{i % 2}\n" for i in range(30))
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "named"),
-    [
-        ("name,a,y\n" + NAMES, 2, "--drop name"),
-        ("t,y\n" + "".join(f"t{i % 1500},{i % 2}\n" for i in range(9000)), 2, "--drop t"),
-        ("a,y\n1,0\n2,1\nx,1\n", 4, "--category a"),
-        ("a,y\nx,0\nx,1\n2,1\n", 4, "--category a"),
-        ("a,y\n1,0\n2,1\ninf,1\n", 4, "inf"),
-        ("a,y\n1,0\n2,1\n1_0,1\n", 4, "1_0"),
-        ("a;y\n1;0\n2;1\n1,5;1\n", 4, "1,5"),
-        ("d,y\n2020-01-01,0\n2020-02-01,1\n2020-02-31,1\n", 4, "2020-02-31"),
-        ("a,y\n", 1, "no rows"),
-        ("a,y\n1,\n", 1, "label"),
-        ("a,y\n1,x\n2,x\n", None, "same label"),
-        ("a,y\n1,x\n2,NA\n3,NA\n", None, "NA (2)"),
-        ("a,y\n1,NA\n2,\n3,NA\n", 1, "NA (2), an empty cell (1)"),
-        ("y\n1\n0\n", 1, "features"),
-        ("", 1, "header"),
-        ("\n1,2\n", 1, "header"),
-        ("5.1,3.5,setosa\n4.9,3,setosa\n", 1, "c1,c2,c3"),
-        ("5,3,1\n4,3,2\n", 1, "c1,c2,c3"),
-        ("a,a,y\n1,2,0\n", 1, "'a'"),
-        ("a,y\n1,0\n1,2,3\n", 3, "3 cells"),
-        ("a,b,y\n1,0\n", 2, "2 cells"),
-        ("a,b,y\n1,0\n2,3,1,1\n", 2, "2 cells"),  # as many cells in all as two rows should have
-        ('a,y\n1,0\n"2,1\n3,1\n', 3, "quote"),
-        ('a,y\n1,0\n"2"x,1\n3,1\n', 3, "quote"),
-        ("a,y\r1,0\r2,1\r", 1, "tr '"),
-        ("a,y\n1,0\n2\0,1\n", 3, "NUL"),
-        ("a,y\n1,0\n2\xff,1\n".encode("latin-1"), 3, "iconv"),
-        ("a,y\n1,0\n".encode("utf-16"), 1, "UTF-16"),
-    ],
-)  # fmt: skip
-def test_refused(text: str | bytes, line: int | None, named: str) -> None:
+REFUSED: dict[str, tuple[str | bytes, int | None, str]] = {
+    "a column of names": ("name,a,y\n" + NAMES, 2, "--drop name"),
+    "a column of too many categories": (
+        "t,y\n" + "".join(f"t{i % 1500},{i % 2}\n" for i in range(9000)),
+        2,
+        "--drop t",
+    ),
+    "text among numbers": ("a,y\n1,0\n2,1\nx,1\n", 4, "--category a"),
+    "a number among texts": ("a,y\nx,0\nx,1\n2,1\n", 4, "--category a"),
+    "infinity": ("a,y\n1,0\n2,1\ninf,1\n", 4, "inf"),
+    "digits with underscores": ("a,y\n1,0\n2,1\n1_0,1\n", 4, "1_0"),
+    "a decimal comma": ("a;y\n1;0\n2;1\n1,5;1\n", 4, "1,5"),
+    "a day that is not": ("d,y\n2020-01-01,0\n2020-02-01,1\n2020-02-31,1\n", 4, "2020-02-31"),
+    "no rows": ("a,y\n", 1, "no rows"),
+    "no labels": ("a,y\n1,\n", 1, "label"),
+    "one label": ("a,y\n1,x\n2,x\n", None, "same label"),
+    "one label and missing ones": ("a,y\n1,x\n2,NA\n3,NA\n", None, "NA (2)"),
+    "missing labels only": ("a,y\n1,NA\n2,\n3,NA\n", 1, "NA (2), an empty cell (1)"),
+    "no features": ("y\n1\n0\n", 1, "features"),
+    "nothing": ("", 1, "header"),
+    "an empty header": ("\n1,2\n", 1, "header"),
+    "a header of data with text": ("5.1,3.5,setosa\n4.9,3,setosa\n", 1, "c1,c2,c3"),
+    "a header of numbers": ("5,3,1\n4,3,2\n", 1, "c1,c2,c3"),
+    "two columns of one name": ("a,a,y\n1,2,0\n", 1, "'a'"),
+    "a cell too many": ("a,y\n1,0\n1,2,3\n", 3, "3 cells"),
+    "a cell too few": ("a,b,y\n1,0\n", 2, "2 cells"),
+    "a cell too few, then one too many": ("a,b,y\n1,0\n2,3,1,1\n", 2, "2 cells"),
+    "a quote that is not closed": ('a,y\n1,0\n"2,1\n3,1\n', 3, "quote"),
+    "text behind a quote": ('a,y\n1,0\n"2"x,1\n3,1\n', 3, "quote"),
+    "lines that end in carriage returns": ("a,y\r1,0\r2,1\r", 1, "tr '"),
+    "a NUL": ("a,y\n1,0\n2\0,1\n", 3, "NUL"),
+    "latin-1": ("a,y\n1,0\n2\xff,1\n".encode("latin-1"), 3, "iconv"),
+    "UTF-16": ("a,y\n1,0\n".encode("utf-16"), 1, "UTF-16"),
+}
+"""What is wrong: the text of a table, the line that the error names, and what it says."""
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_a_table_that_cannot_be_learned_is_refused_with_its_line(fault: str) -> None:
+    text, line, named = REFUSED[fault]
     place, error = refusal(lambda: table(text))
     assert place == line
     assert named in error
@@ -368,8 +470,15 @@ def test_refused(text: str | bytes, line: int | None, named: str) -> None:
         ({"drop": ("y",)}, ExitCode.USAGE, "'y'"),
         ({"drop": ("a",), "category": ("a",)}, ExitCode.USAGE, "'a'"),
     ],
+    ids=[
+        "no label named",
+        "an unknown label",
+        "an unknown column dropped",
+        "the label dropped",
+        "a column dropped and a category",
+    ],
 )
-def test_options_must_fit(options: dict[str, Any], code: ExitCode, named: str) -> None:
+def test_options_must_fit_the_columns(options: dict[str, Any], code: ExitCode, named: str) -> None:
     with pytest.raises(UserError) as caught:
         table("a,y\n1,0\n", **options)
     assert caught.value.code is code
@@ -392,24 +501,27 @@ def test_a_line_without_end_is_refused_in_bounded_memory(monkeypatch: pytest.Mon
 # How text is read ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a,job,y\n1,x,0\n2,z,1\n",
-        "\ufeffa,job,y\n1,x,0\n2,z,1\n",
-        "a,job,y\r\n1,x,0\r\n2,z,1\r\n",
-        "a;job;y\n1;x;0\n2;z;1",
-        "a\tjob\ty\n1\tx\t0\n2\tz\t1\n",
-        "a|job|y\n1|x|0\n2|z|1\n",
-        "a, job, y\n1, x, 0\n2 ,z ,1 \n",
-        '"a","job","y"\n"1","x","0"\n2,"z",1\n',
-        "a,job,y\n\n1,x,0\n\n2,z,1\n\n",
-    ],
-)
-@pytest.mark.parametrize("size", [1, 3, 1 << 20])
-def test_spellings_of_the_same_table(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+SPELLINGS = {
+    "plain": "a,job,y\n1,x,0\n2,z,1\n",
+    "a byte order mark": "\ufeffa,job,y\n1,x,0\n2,z,1\n",
+    "lines as on Windows": "a,job,y\r\n1,x,0\r\n2,z,1\r\n",
+    "semicolons, no end of line at the end": "a;job;y\n1;x;0\n2;z;1",
+    "tabs": "a\tjob\ty\n1\tx\t0\n2\tz\t1\n",
+    "bars": "a|job|y\n1|x|0\n2|z|1\n",
+    "blanks": "a, job, y\n1, x, 0\n2 ,z ,1 \n",
+    "quotes": '"a","job","y"\n"1","x","0"\n2,"z",1\n',
+    "empty lines": "a,job,y\n\n1,x,0\n\n2,z,1\n\n",
+}
+"""The same table in different spellings of CSV."""
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("size", [1, 3, 1 << 20], ids=lambda size: f"{size} bytes at once")
+def test_a_table_is_read_in_every_spelling(
+    spelling: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(csv_text, "PIECE", size)
-    found = table(text)
+    found = table(SPELLINGS[spelling])
     assert found.rows == [[1, 1, 0], [2, 0, 1]]
     assert found.labels == [0, 1]
 
@@ -452,9 +564,31 @@ def test_numbers_are_read_as_python_does_wherever_pieces_end(
 
 
 CELLS = [
-    *("1", "-2.50", "+.5", "7.", "1e-3", "", "NA", "nan", " 3", "4 ", '"5"', '""', "-", "1-"),
-    *("1.2.3", "inf", "1_0", "0x1", "word", "long word, 9", "ö", "+", "12345678901234567890"),
-    *("1 2", "\xa06"),
+    "1",
+    "-2.50",
+    "+.5",
+    "7.",
+    "1e-3",
+    "",
+    "NA",
+    "nan",
+    " 3",
+    "4 ",
+    '"5"',
+    '""',
+    "-",
+    "1-",
+    "1.2.3",
+    "inf",
+    "1_0",
+    "0x1",
+    "word",
+    "long word, 9",
+    "ö",
+    "+",
+    "12345678901234567890",
+    "1 2",
+    "\xa06",
 ]
 
 
@@ -503,27 +637,62 @@ def test_rows_are_yielded_as_soon_as_they_have_arrived() -> None:
     os.close(receive)
 
 
-def test_a_pipe_fixes_its_schema_by_the_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+LONG = "a,c,y\n" + "1,x,0\n2,z,1\n" * 1000
+"""2,000 rows."""
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe is read in pieces of 100 bytes."""
     monkeypatch.setattr(csv_text, "PIECE", 100)
-    text = "a,c,y\n" + "1,x,0\n2,z,1\n" * 1000
-    assert table(text, warm_up=1000).rows == table(text).rows
-    late = table(text + "3,late,1\n", warm_up=1000)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_the_first_rows_of_a_pipe_give_the_schema_that_all_would() -> None:
+    assert table(LONG, warm_up=1000).rows == table(LONG).rows
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_category_after_the_first_rows_of_a_pipe_has_no_feature() -> None:
+    late = table(LONG + "3,late,1\n", warm_up=1000)
     assert late.rows[-1] == [3, 0, 0]
     assert any("new categories of c (1)" in note for note in late.notes)
-    assert table(text + "3,late,1\n").made.features == ["a", "c=late", "c=x", "c=z"]
-    assert refusal(lambda: table(text + "oops,x,1\n", warm_up=1000))[0] == 2002
 
 
-def test_all_rows_of_a_file_fix_its_schema_and_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "d.csv"
-    path.write_text("a,c,y\n" + "1,x,0\n2,z,1\n" * 1000 + "3,late,?\n")
-    found = opened(str(path))
+@pytest.mark.usefixtures("small_pieces")
+def test_a_category_among_the_first_rows_of_a_pipe_has_a_feature() -> None:
+    found = table(LONG + "3,late,1\n", warm_up=3000)
     assert found.made.features == ["a", "c=late", "c=x", "c=z"]
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_text_among_numbers_after_the_first_rows_of_a_pipe_is_refused() -> None:
+    assert refusal(lambda: table(LONG + "oops,x,1\n", warm_up=1000))[0] == 2002
+
+
+@pytest.fixture
+def long_file(tmp_path: Path) -> str:
+    """2,000 rows, then one with a new category and without a label."""
+    path = tmp_path / "d.csv"
+    path.write_text(LONG + "3,late,?\n")
+    return str(path)
+
+
+def test_all_rows_of_a_file_fix_its_schema(long_file: str) -> None:
+    assert opened(long_file).made.features == ["a", "c=late", "c=x", "c=z"]
+
+
+def test_labelled_rows_of_a_file_are_counted(long_file: str) -> None:
+    found = opened(long_file)
     assert found.tally is not None
     assert found.tally.rows == 2000
     assert found.tally.counts == {0: 1000, 1: 1000}
-    short = opened(str(path), max_rows=7)
-    assert (len(short.rows), short.made.features[-1]) == (7, "c=z")
+
+
+def test_rows_behind_the_limit_do_not_count_for_the_schema(long_file: str) -> None:
+    short = opened(long_file, max_rows=7)
+    assert len(short.rows) == 7
+    assert short.made.features == ["a", "c=x", "c=z"]
 
 
 # Parquet, Arrow, Feather --------------------------------------------------------------------------
@@ -570,8 +739,17 @@ def test_files_of_every_format_give_the_same_rows(name: str, tmp_path: Path) -> 
         write(tmp_path / name, content())
     found = opened(path, missing="zero")
     assert found.made.features == [
-        *("n", "i", "job=boss", "job=clerk", "kind=u", "kind=v"),
-        *("flag=False", "flag=True", "day", "at", "clock"),
+        "n",
+        "i",
+        "job=boss",
+        "job=clerk",
+        "kind=u",
+        "kind=v",
+        "flag=False",
+        "flag=True",
+        "day",
+        "at",
+        "clock",
     ]
     assert found.rows == [
         [1.5, 1, 1, 0, 1, 0, 0, 1, 1, 0.5, 0.25],
@@ -593,28 +771,33 @@ def test_missing_dates_are_the_mean_date_in_every_format(tmp_path: Path) -> None
         assert found.rows == [[day - 1, 0], [day, 1], [day + 1, 0]]
 
 
-@pytest.mark.parametrize(
-    ("column", "texts"),
-    [
-        (pa.array([2**53 + 1, None]), ["9007199254740993", ""]),
-        (pa.array([2**64 - 1, 5], pa.uint64()), ["18446744073709551615", "5"]),
-        (pa.array([Decimal("1.50"), Decimal("-20.00")]), ["1.50", "-20.00"]),
-        (pa.array([2.0, 0.5]), ["2", "0.5"]),
-        (pa.array([0.1, None], pa.float32()), ["0.1", ""]),
-        (pa.array([True, False]), ["True", "False"]),
-        (pa.array([date(2024, 5, 31), None]), ["2024-05-31", ""]),
-        (pa.array([datetime(2024, 5, 31, 8, 30), None]), ["2024-05-31T08:30:00", ""]),
-        (pa.array([10**9 + 1, 0], pa.timestamp("ns", "UTC")), ["1970-01-01T00:00:01.000000001Z"]),
-        (pa.array([time(8, 30), None]), ["08:30:00", ""]),
-        (pa.array([" k1 ", "007"], pa.string_view()), ["k1", "007"]),
-        (pa.array([2**53 + 1, 7]).dictionary_encode(), ["9007199254740993", "7"]),
-        (pa.nulls(2), ["", ""]),
-    ],
-)
-def test_ids_have_all_their_digits(column: pa.Array, texts: list[str], tmp_path: Path) -> None:
+IDS: dict[str, tuple[pa.Array, list[str]]] = {
+    "int64": (pa.array([2**53 + 1, None]), ["9007199254740993", ""]),
+    "uint64": (pa.array([2**64 - 1, 5], pa.uint64()), ["18446744073709551615", "5"]),
+    "decimal": (pa.array([Decimal("1.50"), Decimal("-20.00")]), ["1.50", "-20.00"]),
+    "double": (pa.array([2.0, 0.5]), ["2", "0.5"]),
+    "float": (pa.array([0.1, None], pa.float32()), ["0.1", ""]),
+    "bool": (pa.array([True, False]), ["True", "False"]),
+    "date": (pa.array([date(2024, 5, 31), None]), ["2024-05-31", ""]),
+    "timestamp": (pa.array([datetime(2024, 5, 31, 8, 30), None]), ["2024-05-31T08:30:00", ""]),
+    "timestamp with a zone": (
+        pa.array([10**9 + 1, 0], pa.timestamp("ns", "UTC")),
+        ["1970-01-01T00:00:01.000000001Z", "1970-01-01T00:00:00Z"],
+    ),
+    "time": (pa.array([time(8, 30), None]), ["08:30:00", ""]),
+    "text": (pa.array([" k1 ", "007"], pa.string_view()), ["k1", "007"]),
+    "dictionary": (pa.array([2**53 + 1, 7]).dictionary_encode(), ["9007199254740993", "7"]),
+    "nothing": (pa.nulls(2), ["", ""]),
+}
+"""For each type of Arrow: two ids, and how they are written."""
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_ids_have_all_their_digits(kind: str, tmp_path: Path) -> None:
+    column, texts = IDS[kind]
     rows = pa.table({"who": column, "x": [1, 2], "y": ["u", "v"]})
     found = opened(write(tmp_path / "d.arrow", rows), id="who")
-    assert found.ids[: len(texts)] == texts
+    assert found.ids == texts
 
 
 def test_the_index_of_pandas_is_left_out_of_parquet_too(tmp_path: Path) -> None:
@@ -631,26 +814,47 @@ def test_two_columns_of_one_name_are_refused_in_arrow_too(tmp_path: Path) -> Non
     assert "two columns have the name 'a'" in refusal(lambda: opened(path))[1]
 
 
-def test_numbers_are_no_dates_and_dates_are_no_numbers(tmp_path: Path) -> None:
-    dates = pa.table({"a": [date(2024, 1, 1), date(2024, 1, 2)], "y": [0, 1]})
-    numbers = pa.table({"a": [None, 19723], "y": [0, 1]})
-    of_dates = opened(write(tmp_path / "d.parquet", dates)).made
-    of_numbers = opened(write(tmp_path / "n.parquet", numbers)).made
-    for name, schema, cell in (("n", of_dates, "19723"), ("d", of_numbers, "2024-01-01")):
-        with open_source(str(tmp_path / f"{name}.parquet")) as file:
-            fault = refusal(lambda: Table(file, TableOptions(), schema))  # noqa: B023
-        assert fault[0] == (2 if name == "n" else 1)
-        assert cell in fault[1]
+DATES = pa.table({"a": [date(2024, 1, 1), date(2024, 1, 2)], "y": [0, 1]})
+NUMBERS = pa.table({"a": [None, 19723], "y": [0, 1]})
 
 
-def test_arrow_columns_that_are_not_numbers_or_text_are_refused(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "d.parquet", pa.table({"a": [[1], [2]], "b": [1.0, np.inf], "y": [0, 1]})
-    )
+@pytest.mark.parametrize(
+    ("trained_on", "new", "line", "cell"),
+    [(DATES, NUMBERS, 2, "19723"), (NUMBERS, DATES, 1, "2024-01-01")],
+    ids=["a number for a date", "a date for a number"],
+)
+def test_numbers_are_no_dates_and_dates_are_no_numbers(
+    tmp_path: Path, trained_on: pa.Table, new: pa.Table, line: int, cell: str
+) -> None:
+    schema = opened(write(tmp_path / "old.parquet", trained_on)).made
+    with open_source(write(tmp_path / "new.parquet", new)) as file:
+        found, error = refusal(lambda: Table(file, TableOptions(), schema))
+    assert found == line
+    assert cell in error
+
+
+def test_a_column_of_lists_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.parquet", pa.table({"a": [[1], [2]], "y": [0, 1]}))
     assert "--drop a" in refusal(lambda: opened(path))[1]
-    assert "'b'" in refusal(lambda: opened(path, drop=("a",)))[1]
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1 and nothing else")
-    assert "damaged" in refusal(lambda: ArrowReader(str(tmp_path / "bad.parquet")))[1]
+
+
+def test_a_column_of_lists_can_be_dropped(tmp_path: Path) -> None:
+    rows = pa.table({"a": [[1], [2]], "b": [1.0, 2.0], "y": [0, 1]})
+    assert opened(write(tmp_path / "d.parquet", rows), drop=("a",)).rows == [[1.0], [2.0]]
+
+
+def test_an_infinite_number_is_refused_in_parquet_too(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.parquet", pa.table({"b": [1.0, np.inf], "y": [0, 1]}))
+    assert "'b'" in refusal(lambda: opened(path))[1]
+
+
+def test_a_parquet_file_without_content_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "bad.parquet"
+    path.write_bytes(b"PAR1 and nothing else")
+    assert "damaged" in refusal(lambda: ArrowReader(str(path)))[1]
+
+
+def test_a_parquet_file_that_is_not_there_is_no_input(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         ArrowReader(str(tmp_path / "none.parquet"))
     assert caught.value.code is ExitCode.NO_INPUT

@@ -56,7 +56,8 @@ def measured(
 
 
 def _main() -> None:
-    limit, report = int(sys.argv[1]) << 20, int(sys.argv[2])
+    limit = int(sys.argv[1]) << 20
+    report = int(sys.argv[2])
     if limit:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     os.set_inheritable(report, False)

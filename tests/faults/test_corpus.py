@@ -24,7 +24,9 @@ from faults.reading import Reading, check
 from support.command import COMMAND, Outcome
 from support.command import Ahpatron as Command
 
-SECONDS, BOMB_SECONDS, MEGABYTES = 2.0, 30.0, 256
+SECONDS = 2.0
+BOMB_SECONDS = 30.0
+MEGABYTES = 256
 OUTPUTS = ("--out", "r.json", "--predictions", "p.csv", "--curve", "c.csv", "--save", "m.npz")
 
 
@@ -63,7 +65,8 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 def as_params(cases: Sequence[Case]) -> list[object]:
     """Bombs take their time; of the faulty lines, which tests/data reads too, some will do."""
-    number, params = 0, []
+    number = 0
+    params = []
     for case in cases:
         number += case.place.startswith(":3:")
         slow = case.bomb or (case.place.startswith(":3:") and number % 6)
@@ -85,7 +88,7 @@ def assert_refused(done: Outcome, code: int, place: str) -> None:
 
 
 @pytest.mark.parametrize("case", as_params([*refusals(), *packed()]))
-def test_refusal(run: Run, tmp_path: Path, case: Case) -> None:
+def test_a_malformed_file_is_refused_with_its_place(run: Run, tmp_path: Path, case: Case) -> None:
     (tmp_path / "d.svm").write_bytes(case.content)
     outputs = OUTPUTS if "--repeats" not in case.options else OUTPUTS[:6]
     done = run(tmp_path, "run", "d.svm", *outputs, *case.options, bomb=case.bomb)
@@ -105,7 +108,9 @@ def test_refusal_by_the_other_commands(run: Run, tmp_path: Path, case: Case) -> 
 
 
 @pytest.mark.parametrize("case", oddities(), ids=lambda case: case.name)
-def test_oddity(run: Run, tmp_path: Path, case: Oddity) -> None:
+def test_an_odd_file_is_learned_as_scikit_learn_reads_it(
+    run: Run, tmp_path: Path, case: Oddity
+) -> None:
     """Rows and labels are scikit-learn's, mapped; so are the rounds, mistakes and f(x)."""
     assert isinstance(check(case.content), Reading)  # all values, to the bit
     (tmp_path / "d.svm").write_bytes(case.content)
@@ -172,7 +177,9 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("data", "place"), STREAMS, ids=lambda value: str(value)[:20])
-def test_standard_input(run: Run, tmp_path: Path, data: bytes, place: str) -> None:
+def test_malformed_standard_input_is_refused_with_its_place(
+    run: Run, tmp_path: Path, data: bytes, place: str
+) -> None:
     assert_refused(run(tmp_path, "run", "-", *OUTPUTS, stdin=data), 65, place)
     assert Command(tmp_path).files() == set()
 

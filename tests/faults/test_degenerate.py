@@ -146,11 +146,20 @@ def test_a_norm_that_drifted_is_reported(ahpatron: Command) -> None:
 @pytest.mark.parametrize(
     ("rows", "sigma", "params"),
     [
-        *((rows, 1.0, {}) for rows in (X * 1e160, outlier(1e200))),
-        *((X, sigma, {}) for sigma in (1e-160, 5e-324)),
-        *((X, 1.0, {"radius": radius}) for radius in (1e160, 1e308, 1e-160, 1e-320)),
-        *((X, 1.0, {"step": step}) for step in (1e160, 1e308, 1e-160, 5e-324)),
-        *((outlier(value), 1.0, {}) for value in (math.nan, math.inf)),
+        pytest.param(X * 1e160, 1.0, {}, id="rows of 1e160"),
+        *(
+            pytest.param(outlier(value), 1.0, {}, id=f"one row with {value}")
+            for value in (1e200, math.nan, math.inf)
+        ),
+        *(pytest.param(X, sigma, {}, id=f"sigma={sigma}") for sigma in (1e-160, 5e-324)),
+        *(
+            pytest.param(X, 1.0, {"radius": radius}, id=f"radius={radius}")
+            for radius in (1e160, 1e308, 1e-160, 1e-320)
+        ),
+        *(
+            pytest.param(X, 1.0, {"step": step}, id=f"step={step}")
+            for step in (1e160, 1e308, 1e-160, 5e-324)
+        ),
     ],
 )
 def test_a_round_that_cannot_be_computed_ends_the_run(

@@ -64,9 +64,10 @@ SAMPLES = [("rings", 0.1), ("sparse_text", 0.7)]
     "case", {case.name: case for case in reversed(CASES)}.values(), ids=lambda case: case.name
 )
 @pytest.mark.parametrize(("name", "sigma"), SAMPLES)
-def test_block_sizes(name: str, sigma: float, case: Case) -> None:
+def test_counts_on_sample_data_do_not_depend_on_blocks(name: str, sigma: float, case: Case) -> None:
     X, y = load_svmlight_file(str(REPOSITORY / f"sample_data/{name}.svm"))
-    rows, labels = X[:200].toarray(), (y[:200] > 0) * 2.0 - 1.0
+    rows = X[:200].toarray()
+    labels = (y[:200] > 0) * 2.0 - 1.0
     tallies = []
     for block in (1, 7, 64):
         player = Player(case.learner(), Gaussian(sigma=sigma), block=block, horizon=200)
@@ -79,7 +80,9 @@ def test_block_sizes(name: str, sigma: float, case: Case) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the core types are those of x86")
 @pytest.mark.parametrize(("name", "sigma"), SAMPLES)
-def test_core_types(ahpatron: Ahpatron, name: str, sigma: float) -> None:
+def test_counts_on_sample_data_do_not_depend_on_the_cpu(
+    ahpatron: Ahpatron, name: str, sigma: float
+) -> None:
     """OpenBLAS has other code for other CPUs, which adds in another order."""
     path = REPOSITORY / f"sample_data/{name}.svm"
     options = ("-l", "all", "-B", 60, "--sigma", sigma, "--limit", 800, "--json")

@@ -19,12 +19,30 @@ from support.command import Ahpatron, Outcome
 from support.terminal import in_terminal
 
 NAMES: list[bytes] = [
-    *(b"a[/red].svm", b"[bold]x[/bold].svm", b"\x1b[31mred.svm", b"\x1b]0;title\x07.svm"),
-    *(b"\x9b31m.svm", b"new\nline.svm", b"return\r.svm", b"\ttab.svm", b"stray\xff\xfebytes.svm"),
-    *("right\u202eto left.svm".encode(), "zero\u200bwidth.svm".encode(), b"<script>alert(1)<.svm"),
-    *(b'"onload="x".svm', b"&lt;b&gt;.svm", b"=cmd|' C'!A0.svm", b"@SUM(A1).svm", b"+1.svm"),
-    *(b"a|b`c`*d*_e_.svm", b"[link](javascript:x).svm", b"\\input{x}.svm", b'comma,quote".svm'),
-    *(b"$x$ % & # _ ^ ~ { }.svm", b"{{7*7}} ${x} %s %(x)s.svm", "größe ζ 数.svm".encode()),
+    b"a[/red].svm",
+    b"[bold]x[/bold].svm",
+    b"\x1b[31mred.svm",
+    b"\x1b]0;title\x07.svm",
+    b"\x9b31m.svm",
+    b"new\nline.svm",
+    b"return\r.svm",
+    b"\ttab.svm",
+    b"stray\xff\xfebytes.svm",
+    "right\u202eto left.svm".encode(),
+    "zero\u200bwidth.svm".encode(),
+    b"<script>alert(1)<.svm",
+    b'"onload="x".svm',
+    b"&lt;b&gt;.svm",
+    b"=cmd|' C'!A0.svm",
+    b"@SUM(A1).svm",
+    b"+1.svm",
+    b"a|b`c`*d*_e_.svm",
+    b"[link](javascript:x).svm",
+    b"\\input{x}.svm",
+    b'comma,quote".svm',
+    b"$x$ % & # _ ^ ~ { }.svm",
+    b"{{7*7}} ${x} %s %(x)s.svm",
+    "größe ζ 数.svm".encode(),
 ]
 OPTIONS = ["-B", "4", "-l", "ahpatron", "-l", "perceptron"]
 
@@ -91,7 +109,7 @@ def check(format_: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("format_", ["table", "json", "jsonl", "csv", "markdown", "latex"])
-def test_formats(folder: Path, format_: str) -> None:
+def test_strange_names_do_no_harm_in_any_format(folder: Path, format_: str) -> None:
     options = [*OPTIONS, "--format", format_]
     paths = [b"./" + name if name[:1] in b"+-" else name for name in NAMES]
     for words in (["run", *options], ["sweep", *options, "--out", "r.jsonl"]):
@@ -101,7 +119,7 @@ def test_formats(folder: Path, format_: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES[:11], ids=repr)
-def test_refusals_and_profiles(name: bytes, tmp_path: Path) -> None:
+def test_strange_names_of_missing_and_faulty_files_are_shown(name: bytes, tmp_path: Path) -> None:
     """A missing file of that name, and one with a fault."""
     done = call(tmp_path, "run", name)
     assert done.code == 66

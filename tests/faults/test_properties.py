@@ -81,7 +81,7 @@ def test_lines_of_results_whose_checksum_fits(place: tuple[Any, ...], value: Any
 
 @given(st.binary(max_size=300) | JSON.map(json.dumps).map(str.encode))
 @examples(200)
-def test_files_of_results(tmp_path: Path, content: bytes) -> None:
+def test_any_bytes_are_results_or_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(content)
     refused = refusal(read_results, str(path))

@@ -143,19 +143,24 @@ def test_nothing_is_left_when_the_parent_dies(ahpatron: Ahpatron, rings: Path) -
     results = ahpatron.folder / "r.jsonl"
     with ahpatron.start(*words, **QUIET) as process:
         while not results.exists() or results.read_bytes().count(b"\n") < 4:
+            assert process.poll() is None
             time.sleep(0.02)
         children = workers(process.pid)
         process.kill()
     assert children
+    deadline = time.monotonic() + 120  # a busy machine is no fault
     while any(Path(f"/proc/{child}/fd/0").exists() for child in children):
-        time.sleep(0.05)  # for ever, if a worker outlives its parent
+        assert time.monotonic() < deadline, "a worker outlives its parent"
+        time.sleep(0.05)
 
 
 def test_a_model_is_the_old_or_the_new_one_whatever_call_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The n-th system call of an atomic write fails, as a disk, a quota or a kill would."""
-    path, calls, fails_at = tmp_path / "m.npz", 0, 0
+    path = tmp_path / "m.npz"
+    calls = 0
+    fails_at = 0
 
     def failing(real: Callable[..., object]) -> Callable[..., object]:
         def call(*arguments: object, **options: object) -> object:
@@ -168,7 +173,9 @@ def test_a_model_is_the_old_or_the_new_one_whatever_call_fails(
         return call
 
     while fails_at <= calls:
-        fails_at, calls, code = fails_at + 1, 0, None
+        fails_at = fails_at + 1
+        calls = 0
+        code = None
         path.write_bytes(b"old")
         with monkeypatch.context() as patch:
             for name in ("open", "fsync", "fchmod"):

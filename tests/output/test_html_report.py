@@ -63,7 +63,8 @@ def test_the_numbers() -> None:
         )
     ]
     text = to_html(summarise_trials(trials))
-    best, worse = ["50", "4/4", "0.051"], ["12", "314", "2.000"]
+    best = ["50", "4/4", "0.051"]
+    worse = ["12", "314", "2.000"]
     assert rows(text) == [
         ["a", "11.00 ± 1.41", "budget=4", "–", "best", *best],
         ["b", "21.00 ± 1.41", "–", "+10.00 ± 0.00", "worse", *worse],
@@ -85,7 +86,8 @@ def test_failed_trials_are_listed_with_their_reasons() -> None:
 
 
 def test_nothing_from_outside_becomes_markup() -> None:
-    params, data = {HOSTILE: HOSTILE}, make_data(HOSTILE)
+    params = {HOSTILE: HOSTILE}
+    data = make_data(HOSTILE)
     trials = [
         make_trial(HOSTILE, None if error else 0.1, k, params=params | {"budget": k}, data=data,
                    error=error)

@@ -13,7 +13,8 @@ from selenium.webdriver.chrome.service import Service
 from ahpatron_cli.output.html_report import write_report
 from support.trials import FOURTEEN, ORIGIN, large_sweep, make_trial
 
-CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+CHROMIUM = shutil.which("chromium")
+CHROMEDRIVER = shutil.which("chromedriver")
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
     " --disable-background-networking --disable-component-update --disable-sync"

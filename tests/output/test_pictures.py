@@ -58,7 +58,7 @@ def make_curve(label: str, rounds: ArrayLike, mistakes: ArrayLike) -> Curve:
 # Curves -------------------------------------------------------------------------------------------
 
 
-def test_csv(tmp_path: Path) -> None:
+def test_a_curve_is_written_as_csv(tmp_path: Path) -> None:
     curves = [make_curve("ahpatron", (1, 10, 100), (1, 2.5, 7)), make_curve("=avp", [3], [1])]
     write_curve(tmp_path / "c.csv", curves)
     assert (tmp_path / "c.csv").read_text() == CSV

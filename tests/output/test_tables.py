@@ -11,7 +11,8 @@ from ahpatron_cli.output.formats import FORMATS, summary_to_text, to_text
 from ahpatron_cli.output.render import Html, Terminal, print_to
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.sweep_table import summary_page
-from ahpatron_cli.output.table import BEST, Cell, Page
+from ahpatron_cli.output.table import BEST, Cell, Page, Table
+from ahpatron_cli.records import Outcome
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.golden import FOLDER, matrix, run_report, swept, texts
 from support.terminal import without_style
@@ -47,27 +48,40 @@ def headings(text: str, first: str = "Learner") -> list[list[str]]:
     return [re.split(r" {2,}", line) for line in lines]
 
 
+PAGES = {"run": run_page([run_report()]), "matrix": summary_page(matrix())}
+MAIN = {"Learner", "AMR %", "Made", "Bound", "Setting", "Rank"}
+"""Headings that are shown in any width."""
+
+
 @pytest.mark.parametrize("width", range(20, 140, 6))
-@pytest.mark.parametrize("page", [run_page([run_report()]), summary_page(matrix())])
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_a_table_fits_its_terminal_or_has_only_its_main_columns(page: Page, width: int) -> None:
     text = Terminal(width).page(page)
-    wide = Terminal().page(page)
-    shown = [name for names in headings(text) for name in names]
-    every = [name for names in headings(wide) for name in names]
-    _, told, hidden = re.sub(r"\s+", " ", text).partition("Hidden: terminal too narrow: ")
-    assert bool(told) == (len(shown) < len(every))
-    assert all(name in hidden for name in set(every) - set(shown))
     tables = [block for block in text.split("\n\n") if "──" in block]
     for block in tables:
         rule = next(line for line in block.splitlines() if line.startswith("──"))
-        main = {"Learner", "AMR %", "Made", "Bound", "Setting", "Rank"}
-        assert len(rule) <= width or {*headings(block)[0]} <= main
+        assert len(rule) <= width or {*headings(block)[0]} <= MAIN
+
+
+@pytest.mark.parametrize("width", range(20, 140, 6))
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_columns_that_a_narrow_terminal_hides_are_named(page: Page, width: int) -> None:
+    text = Terminal(width).page(page)
+    shown = [name for names in headings(text) for name in names]
+    every = [name for names in headings(Terminal().page(page)) for name in names]
+    _, told, hidden = re.sub(r"\s+", " ", text).partition("Hidden: terminal too narrow: ")
+    assert bool(told) == (len(shown) < len(every))
+    assert all(name in hidden for name in set(every) - set(shown))
 
 
 def test_columns_without_a_value_are_not_shown() -> None:
     text = to_text([make_report(make_perceptron())], "table")
     assert headings(text) == [["Learner", "AMR %", "|M_T|", "|N_T|", "Support", "Seconds"]]
-    assert "Halvings" in to_text([make_report(make_perceptron(), make_run())], "markdown")
+
+
+def test_columns_with_a_value_for_one_learner_are_shown() -> None:
+    text = to_text([make_report(make_perceptron(), make_run())], "table")
+    assert "Halvings" in headings(text)[0]
 
 
 class FakeTerminal(io.StringIO):
@@ -75,13 +89,22 @@ class FakeTerminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("environment", ["", "NO_COLOR=1", "TERM=dumb", "NO_COLOR=1 FORCE_COLOR=1"])
-def test_bold_type_on_a_terminal(monkeypatch: pytest.MonkeyPatch, environment: str) -> None:
+def printed_to(stream: io.TextIOBase, page: Page) -> None:
+    print_to(stream, lambda shown: shown.page(page))
+
+
+@pytest.mark.parametrize(
+    ("environment", "bold"),
+    [("", True), ("NO_COLOR=1", False), ("TERM=dumb", False), ("NO_COLOR=1 FORCE_COLOR=1", False)],
+    ids=["nothing set", "NO_COLOR", "TERM=dumb", "NO_COLOR and FORCE_COLOR"],
+)
+def test_the_best_is_bold_on_a_terminal_unless_the_environment_forbids_it(
+    monkeypatch: pytest.MonkeyPatch, environment: str, bold: bool
+) -> None:
     for setting in environment.split():
         monkeypatch.setenv(*setting.split("="))
     terminal = FakeTerminal()
-    print_to(terminal, lambda shown: shown.page(run_page([run_report()])))
-    bold = environment == ""
+    printed_to(terminal, PAGES["run"])
     assert ("\x1b[1m11.05\x1b[0m" in terminal.getvalue()) == bold
     assert ("\x1b" in terminal.getvalue()) == bold
 
@@ -89,38 +112,55 @@ def test_bold_type_on_a_terminal(monkeypatch: pytest.MonkeyPatch, environment: s
 def test_a_pipe_has_no_width_and_no_bold_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     stream = io.StringIO()
-    print_to(stream, lambda shown: shown.page(run_page([run_report()])))
+    printed_to(stream, PAGES["run"])
     assert stream.getvalue() == to_text([run_report()], "table")
+
+
+def test_force_color_gives_a_pipe_bold_type_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     forced = io.StringIO()
-    print_to(forced, lambda shown: shown.page(run_page([run_report()])))
-    assert without_style(forced.getvalue()) == stream.getvalue() != forced.getvalue()
+    printed_to(forced, PAGES["run"])
+    assert "\x1b[1m" in forced.getvalue()
+    assert without_style(forced.getvalue()) == to_text([run_report()], "table")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_streams_without_all_signs_get_ascii(encoding: str) -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding)
-    print_to(stream, lambda shown: shown.page(summary_page(matrix())))
+    printed_to(stream, PAGES["matrix"])
     text = raw.getvalue().decode("ascii")
     assert "\\" not in text
     assert "# significantly worse" in text
-    named = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    print_to(named, lambda shown: shown.page(run_page([make_report(path="ł.svm")])))
-    assert named.buffer.getvalue().startswith(b"\\u0142.svm: ")  # type: ignore[attr-defined]
 
 
-def test_nothing_is_best_without_a_rival() -> None:
-    for format in PAPER:
-        text = to_text([make_report()], format) + summary_to_text(
-            summarise_trials(small_sweep()[:3]), format
-        )
-        assert "best" not in text.replace("vs best", "").lower()
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_letters_that_a_stream_lacks_are_escaped(encoding: str) -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding)
+    printed_to(stream, run_page([make_report(path="ł.svm")]))
+    assert raw.getvalue().startswith(b"\\u0142.svm: ")
 
 
-def test_equal_totals_are_all_best() -> None:
-    runs = make_run(), make_perceptron(mistakes=112), make_run("avp", mistakes=113)
+@pytest.mark.parametrize("format", PAPER)
+def test_no_run_is_best_without_a_rival(format: str) -> None:
+    assert "best" not in to_text([make_report()], format).lower()
+
+
+@pytest.mark.parametrize("format", PAPER)
+def test_no_setting_is_best_without_a_rival(format: str) -> None:
+    text = summary_to_text(summarise_trials(small_sweep()[:3]), format)
+    assert "best" not in text.replace("vs best", "").lower()
+
+
+def test_runs_with_equal_totals_are_all_best() -> None:
+    runs = [make_run(), make_perceptron(mistakes=112), make_run("avp", mistakes=113)]
     assert to_text([make_report(*runs)], "latex").count("textbf") == 2
+
+
+def test_settings_with_equal_totals_are_all_best() -> None:
     tied = [*make_trials("avp", [0.1, 0.3]), *make_trials("ahpatron", [0.2, 0.2])]
     assert summary_to_text(summarise_trials(tied), "latex").count(r"\textbf{20.00}") == 2
 
@@ -129,35 +169,37 @@ def test_equal_totals_are_all_best() -> None:
 
 
 def ranked(gap: float) -> SweepSummary:
+    """Three learners on eight data sets; without a gap, each of them is the best in turn."""
     rates = {"ahpatron": 0.1, "avp": 0.1 + gap, "rbp": 0.1 + 2 * gap}
-    return summarise_trials(
-        [
-            one
-            for number in range(8)
-            for turn, (learner, rate) in enumerate(rates.items())
-            for one in make_trials(
-                learner,
-                [rate + (0 if gap else (number + turn) % 3 / 100)],
-                make_data(f"{number}.svm"),
-            )
-        ]
-    )
+    trials = []
+    for number in range(8):
+        for turn, (learner, rate) in enumerate(rates.items()):
+            change = 0 if gap else (number + turn) % 3 / 100
+            trials += make_trials(learner, [rate + change], make_data(f"{number}.svm"))
+    return summarise_trials(trials)
+
+
+def test_a_significant_friedman_test_is_followed_by_differences_of_ranks() -> None:
+    different = summary_to_text(ranked(0.01), "table", only_matrix=True)
+    assert "(Nemenyi, 5 %)" in different
 
 
 def test_without_a_significant_friedman_test_no_difference_of_ranks_is_called_so() -> None:
-    different = summary_to_text(ranked(0.01), "table", only_matrix=True)
-    assert "(Nemenyi, 5 %)" in different
     alike = summary_to_text(ranked(0.0), "table", only_matrix=True)
     assert "Nemenyi" not in alike
     assert "no significant difference between the learners" in alike
     assert '"groups": []' in summary_to_text(ranked(0.0), "json", only_matrix=True)
 
 
-def test_one_permutation_or_file_order_allows_no_verdict() -> None:
-    for trials in (small_sweep(repeats=1), small_sweep(make_data(shuffled=False))):
-        text = summary_to_text(summarise_trials(trials), "table")
-        assert "no verdict" in text
-        assert not re.search(r"  (n\.s\.|worse)  ", text)
+@pytest.mark.parametrize(
+    "trials",
+    [small_sweep(repeats=1), small_sweep(make_data(shuffled=False))],
+    ids=["one permutation", "the order of the file"],
+)
+def test_one_order_of_the_rows_allows_no_verdict(trials: list[Outcome]) -> None:
+    text = summary_to_text(summarise_trials(trials), "table")
+    assert "no verdict" in text
+    assert not re.search(r"  (n\.s\.|worse)  ", text)
 
 
 def test_a_shard_recommends_nothing() -> None:
@@ -174,35 +216,61 @@ def test_nothing_found_is_reported_where_people_read(format: str) -> None:
 # Names from outside -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_hostile_names_do_nothing(format: str) -> None:
+@pytest.fixture(scope="module")
+def hostile() -> SweepSummary:
+    """A sweep in which all names that come from outside are hostile."""
     data = make_data(f"folder/{HOSTILE}.svm", scale=HOSTILE)
-    hostile = summarise_trials(
+    return summarise_trials(
         [
-            *(make_trial(HOSTILE, 0.1, params={HOSTILE: p}, data=data) for p in ("=1", HOSTILE)),
+            make_trial(HOSTILE, 0.1, params={HOSTILE: "=1"}, data=data),
+            make_trial(HOSTILE, 0.1, params={HOSTILE: HOSTILE}, data=data),
             make_trial("=cmd()", 0.2, data=data),
             make_trial("avp", None, data=data, error=HOSTILE),
         ]
     )
-    for text in (
-        *(summary_to_text(hostile, format, only_matrix=only) for only in (False, True)),
-        to_text([make_report(make_run(HOSTILE), make_run("x"), path=HOSTILE)], format),
-    ):
+
+
+def hostile_texts(hostile: SweepSummary, format: str) -> list[str]:
+    """All texts in this format that show hostile names."""
+    report = make_report(make_run(HOSTILE), make_run("x"), path=HOSTILE)
+    return [
+        summary_to_text(hostile, format),
+        summary_to_text(hostile, format, only_matrix=True),
+        to_text([report], format),
+    ]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_hostile_names_send_no_control_characters(hostile: SweepSummary, format: str) -> None:
+    for text in hostile_texts(hostile, format):
         assert not set(text) & set("\x1b\u202e\udcff\r")
-        text.encode()
-        if format == "markdown":
-            for part in text.split("\n\n"):
-                rows = [line for line in part.splitlines() if line[:1] == "|"]
-                assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) <= 1
-        for part in text.split(r"\end{tabular}")[:-1]:
+        text.encode()  # possible
+
+
+def test_hostile_names_add_no_cells_to_markdown(hostile: SweepSummary) -> None:
+    for text in hostile_texts(hostile, "markdown"):
+        for part in text.split("\n\n"):
+            rows = [line for line in part.splitlines() if line[:1] == "|"]
+            assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) <= 1
+
+
+def test_hostile_names_add_no_cells_to_latex(hostile: SweepSummary) -> None:
+    for text in hostile_texts(hostile, "latex"):
+        tables = text.split(r"\end{tabular}")[:-1]
+        assert tables
+        for part in tables:
             rows = [line for line in part.splitlines() if line.endswith(r" \\")]
             assert len({len(re.findall(r"(?<!\\)&", row)) for row in rows}) == 1
-        if format == "latex":
-            assert r"\input" not in re.sub(r"(?m)^%.*$", "", text)
-    assert not re.search(
-        "<(?!/?(div|table|caption|span|thead|tr|th|td|tbody|strong|p|sub)[ >])",
-        Html().page(summary_page(hostile)),
-    )
+
+
+def test_hostile_names_are_no_commands_of_latex(hostile: SweepSummary) -> None:
+    for text in hostile_texts(hostile, "latex"):
+        assert r"\input" not in re.sub(r"(?m)^%.*$", "", text)
+
+
+def test_hostile_names_add_no_elements_to_html(hostile: SweepSummary) -> None:
+    ours = "div|table|caption|span|thead|tr|th|td|tbody|strong|p|sub"
+    assert not re.search(f"<(?!/?({ours})[ >])", Html().page(summary_page(hostile)))
 
 
 @pytest.mark.parametrize("special", list(r"|*_`<>[]\&~$#!{}"))
@@ -212,32 +280,58 @@ def test_markdown_escapes_every_special_character(special: str) -> None:
     assert rf"| x\{special}y |" in text
 
 
-@pytest.mark.parametrize("format", [*FORMATS, "html"])
-def test_learners_with_equal_totals_are_all_the_best(format: str) -> None:
-    """In the matrix and in the table of the learners; ahpatron and avp have 183 mistakes each."""
+# Equal totals -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tied() -> SweepSummary:
+    """On two data sets, ahpatron and avp have 183 mistakes in a thousand each, rbp 200."""
     totals = {"ahpatron": [0.253, 0.171, 0.125], "avp": [0.167, 0.033, 0.349], "rbp": [0.2] * 3}
-    data = [make_data(f"{name}.svm") for name in "ab"]
-    summary = summarise_trials(
-        [trial for one in data for name in totals for trial in make_trials(name, totals[name], one)]
-    )
-    page = {only: summary_page(summary, only_matrix=only) for only in (True, False)}
-    tables = [page[True].tables[0], *page[False].tables[1:]]
-    assert len(tables) == 3
-    for table in tables:
-        texts = next(column.cells for column in table.columns if column.cells[0] != "ahpatron")
-        assert [BEST in cell.marks for cell in texts if isinstance(cell, Cell)] == [
-            True,
-            True,
-            False,
-        ]
-    if format == "html":
-        assert Html().page(page[True]).count("<strong>") == 4
-    elif format in ("json", "jsonl", "csv"):
-        lines = summary_to_text(summary, "jsonl").splitlines()
-        best = [json.loads(line)["best_of_data"] for line in lines]
-        assert best == [True, True, False] * 2
-        document = json.loads(summary_to_text(summary, "json", only_matrix=True))
-        assert document["matrix"]["verdict"] == [["best"] * 2, ["best"] * 2, ["n.s."] * 2]
-    else:
-        sign = {"table": "* 18.30", "markdown": "**18.30**", "latex": r"\textbf{18.30}"}[format]
-        assert summary_to_text(summary, format, only_matrix=True).count(sign) == 4
+    trials = []
+    for name in ("a.svm", "b.svm"):
+        for learner, rates in totals.items():
+            trials += make_trials(learner, rates, make_data(name))
+    return summarise_trials(trials)
+
+
+def marked_best(table: Table) -> list[bool]:
+    """Whether each cell of the first column after the names is marked as the best."""
+    column = next(column for column in table.columns if column.cells[0] != "ahpatron")
+    return [BEST in cell.marks for cell in column.cells if isinstance(cell, Cell)]
+
+
+def test_learners_with_equal_totals_are_all_the_best_of_the_matrix(tied: SweepSummary) -> None:
+    (table,) = summary_page(tied, only_matrix=True).tables
+    assert marked_best(table) == [True, True, False]
+
+
+def test_learners_with_equal_totals_are_all_the_best_of_their_data(tied: SweepSummary) -> None:
+    _, *tables = summary_page(tied).tables
+    assert [marked_best(table) for table in tables] == [[True, True, False]] * 2
+
+
+def test_learners_with_equal_totals_are_all_best_of_data_in_json_lines(tied: SweepSummary) -> None:
+    lines = summary_to_text(tied, "jsonl").splitlines()
+    best = [json.loads(line)["best_of_data"] for line in lines]
+    assert best == [True, True, False] * 2
+
+
+def test_learners_with_equal_totals_all_have_the_verdict_best_in_json(tied: SweepSummary) -> None:
+    document = json.loads(summary_to_text(tied, "json", only_matrix=True))
+    assert document["matrix"]["verdict"] == [["best"] * 2, ["best"] * 2, ["n.s."] * 2]
+
+
+@pytest.mark.parametrize(
+    ("format", "sign"),
+    [("table", "* 18.30"), ("markdown", "**18.30**"), ("latex", r"\textbf{18.30}")],
+    ids=PAPER,
+)
+def test_learners_with_equal_totals_are_all_marked(
+    tied: SweepSummary, format: str, sign: str
+) -> None:
+    assert summary_to_text(tied, format, only_matrix=True).count(sign) == 4
+
+
+def test_learners_with_equal_totals_are_all_strong_in_html(tied: SweepSummary) -> None:
+    page = summary_page(tied, only_matrix=True)
+    assert Html().page(page).count("<strong>") == 4

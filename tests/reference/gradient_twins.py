@@ -60,7 +60,8 @@ def nogd(f: Trace, *, budget: int, step: float, rank: int | None = None) -> None
             w = step_on(f, w, Z.T @ [f.kernel(s, x) for s in f.points], y, step)
         elif step_in_kernel_space(f, x, y, step) and len(f.points) == budget:
             values, vectors = largest_eigenvalues(np.array(f.gram()), r)
-            Z, w = vectors / np.sqrt(values), np.sqrt(values) * (vectors.T @ f.coefficients)
+            Z = vectors / np.sqrt(values)
+            w = np.sqrt(values) * (vectors.T @ f.coefficients)
     f.weights = None if Z is None else w.tolist()
 
 
@@ -86,12 +87,17 @@ def skegd(
     s_m = max(1, round(0.5 * budget)) if samples is None else samples
     k = max(1, round(0.2 * budget)) if rank is None else rank
     rng = np.random.default_rng((0,))
-    E, S_p, sampled, since = f.points, list[Sequence[float]](), list[int](), 0
-    Z, w = np.empty((0, 0)), np.empty(0)
+    E = f.points
+    S_p = list[Sequence[float]]()
+    sampled = list[int]()
+    since = 0
+    Z = np.empty((0, 0))
+    w = np.empty(0)
     for x, y in f.stream:
         if not sampled:
             if step_in_kernel_space(f, x, y, step) and len(E) == budget:
-                columns, signs = rng.integers(s_p, size=budget), rng.integers(2, size=budget)
+                columns = rng.integers(s_p, size=budget)
+                signs = rng.integers(2, size=budget)
                 sampled = sorted(rng.choice(budget, size=s_m, replace=False).tolist())
                 S_p = [sketch_row(*lot, s_p) for lot in zip(columns, signs, strict=True)]
                 K = np.array(f.gram())

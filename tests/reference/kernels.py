@@ -22,7 +22,8 @@ def tabled(X: Sequence[Row], kernel: KernelFunction) -> KernelFunction:
     table = [[kernel(u, v) for v in X] for u in X]
 
     def looked_up(u: Row, v: Row) -> float:
-        i, j = place.get(id(u)), place.get(id(v))
+        i = place.get(id(u))
+        j = place.get(id(v))
         return kernel(u, v) if i is None or j is None else table[i][j]
 
     return looked_up

@@ -27,7 +27,8 @@ def run(
 ) -> tuple[Trace, float]:
     """What a reference implementation does in decimal arithmetic, and ‖f‖."""
     with localcontext(PRECISION):
-        width, rows = 2 * Decimal(sigma) ** 2, [[Decimal(value) for value in row] for row in X]
+        width = 2 * Decimal(sigma) ** 2
+        rows = [[Decimal(value) for value in row] for row in X]
 
         def gaussian(u: Sequence[Decimal], v: Sequence[Decimal]) -> Decimal:
             squares = ((a - b) ** 2 for a, b in zip(u, v, strict=True))

@@ -145,7 +145,8 @@ def polk(f: Trace, *, step: float = 0.5, shrinkage: float = 0.001, tolerance: fl
 def span_of_others(K: np.ndarray, j: int) -> tuple[np.ndarray, float]:
     """The weights of the others nearest to κ(s_j,·), and its distance: 1/√((K^{-1})_jj)."""
     rest = [i for i in range(len(K)) if i != j]
-    part, k = K[np.ix_(rest, rest)], K[rest, j]
+    part = K[np.ix_(rest, rest)]
+    k = K[rest, j]
     d = np.linalg.lstsq(part, k, rcond=1e-10)[0] if rest else np.empty(0)
     return d, math.sqrt(max(float(K[j, j] - 2 * (d @ k) + d @ part @ d), 0.0))
 
@@ -175,20 +176,23 @@ def remove_one(f: Trace) -> None:
 
 def project_one(f: Trace) -> None:
     i = first_smallest([abs(a) for a in f.coefficients])
-    s, a = f.points[i], f.coefficients[i]
+    s = f.points[i]
+    a = f.coefficients[i]
     f.remove(i)
     f.move(a, projection(f, s)[0])
 
 
 def merge_two(f: Trace) -> None:
-    S, a = f.points, f.coefficients
+    S = f.points
+    a = f.coefficients
     i = oldest_smallest_coefficient(f)
     partners = [j for j in range(len(a)) if j != i and (a[j] > 0) == (a[i] > 0)]
     if partners:
         pairs = [(a[i] / (a[i] + a[j]), f.kernel(S[i], S[j])) for j in partners]
         losses = [interpolated(0, *pair) for pair in pairs]
         best = next(p for p, loss in enumerate(losses) if loss <= min(losses) + 1e-10)
-        j, (m, k) = partners[best], pairs[best]
+        j = partners[best]
+        (m, k) = pairs[best]
         h = interpolated(1, m, k)
         a[j] = (a[i] + a[j]) * (m * k ** ((1 - h) ** 2) + (1 - m) * k ** (h**2))
         S[j] = [h * u + (1 - h) * v for u, v in zip(S[i], S[j], strict=True)]
@@ -201,8 +205,10 @@ CELLS = 256
 
 def interpolated(which: int, m: float, k: float) -> float:
     """Bilinear, from the four nodes around (m, √κ)."""
-    x, y = 2 * CELLS * m, CELLS * math.sqrt(k)
-    row, column = min(int(x), CELLS), min(int(y), CELLS)
+    x = 2 * CELLS * m
+    y = CELLS * math.sqrt(k)
+    row = min(int(x), CELLS)
+    column = min(int(y), CELLS)
     total = 0.0
     for dx in (0, 1):
         for dy in (0, 1):
@@ -223,11 +229,13 @@ def merged(m: float, k: float) -> tuple[float, float]:
         return 1.0, 0.0
     if m == 0:
         return 1 - k * k * (1 - 2 * math.log(k)), 0.0
-    low, high = 0.0, 0.5
+    low = 0.0
+    high = 0.5
     for _ in range(100):
         h = (low + high) / 2
         rises = m * (1 - h) * k ** ((1 - h) ** 2) > (1 - m) * h * k ** (h**2)
         low, high = (h, high) if rises else (low, h)
-    h, r = (low + high) / 2, (1 - m) / m
+    h = (low + high) / 2
+    r = (1 - m) / m
     loss = 1 - k ** (2 * (1 - h) ** 2) + r * r * (1 - k ** (2 * h * h))
     return loss + 2 * r * (k - k ** (1 - 2 * h * (1 - h))), h

@@ -91,7 +91,8 @@ class Trace:
 
     def predict(self, x: Row, y: int) -> Any:
         """Note f(x); the margin. Terms that cancel up to rounding are 0."""
-        k, f = [self.kernel(s, x) for s in self.points], []
+        k = [self.kernel(s, x) for s in self.points]
+        f = []
         for column in self.columns:
             terms = [a * b for a, b in zip(column, k, strict=True)]
             value = self.total(terms)
@@ -112,7 +113,9 @@ class Trace:
             self.direction = [(c == y) - (c == rival) for c in range(self.classes)]
             self.mistake = predicted != y
         else:
-            margin, self.direction, self.mistake = y * score, [y], (score >= 0) != (y > 0)
+            margin = y * score
+            self.direction = [y]
+            self.mistake = (score >= 0) != (y > 0)
             if score:
                 self.below(score, 0)
         self.mistakes += self.mistake

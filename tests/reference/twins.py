@@ -78,7 +78,9 @@ def ahpatron_plus(*stream: Any, budget: int = 400, **params: Any) -> Trace:
 
 
 def halve(f: Trace, ridge: Any, selection: str, target: Any) -> None:
-    S, before, K = f.points, f.norms(), f.gram()
+    S = f.points
+    before = f.norms()
+    K = f.gram()
     sizes = [f.root(f.total(c * c for c in row)) for row in zip(*f.columns, strict=True)]
     if selection == "magnitude":
         ranked = sorted(range(len(S)), key=lambda i: (-round(sizes[i] / max(sizes), 10), i))
@@ -90,7 +92,8 @@ def halve(f: Trace, ridge: Any, selection: str, target: Any) -> None:
         kept = sorted(greedy(f, ridge))
     gone = [i for i in range(len(S)) if i not in kept]
     matrix = [[K[i][j] + (ridge if i == j else 0) for j in kept] for i in kept]
-    old, f.points = f.columns, [S[i] for i in kept]
+    old = f.columns
+    f.points = [S[i] for i in kept]
     f.columns = []
     for a in old:
         theta = solve(f, matrix, [f.total(K[i][j] * a[j] for j in gone) for i in kept])
@@ -111,7 +114,8 @@ def halve(f: Trace, ridge: Any, selection: str, target: Any) -> None:
 def replaceable(a: list[Any], K: list[list[Any]]) -> list[int]:
     """A quarter of S, pair by pair: those that another example best stands in for."""
     B = len(a)
-    neighbours, losses = [], []
+    neighbours = []
+    losses = []
     for i in range(B):
         shared = {j: K[i][j] ** 2 / K[j][j] if K[j][j] > 0 else 0.0 for j in range(B) if j != i}
         best = max(shared.values())
@@ -132,7 +136,8 @@ def replaceable(a: list[Any], K: list[list[Any]]) -> list[int]:
 def greedy(f: Trace, ridge: float) -> list[int]:
     """Orthogonal matching pursuit, each step from scratch: solve, look at what is left, take."""
     chosen: list[int] = []
-    K, values = f.gram(), [f.at(s) for s in f.points]
+    K = f.gram()
+    values = [f.at(s) for s in f.points]
     floor = 1e-20 * max(v**2 / (K[i][i] + ridge) for i, v in enumerate(values))
     for _ in range(len(K) // 2):
         matrix = [[K[i][j] + (ridge if i == j else 0.0) for j in chosen] for i in chosen]
@@ -154,7 +159,8 @@ def greedy(f: Trace, ridge: float) -> list[int]:
 def alma2(
     f: Trace, *, alpha: float = 0.9, beta: float | None = None, gain: float = math.sqrt(2)
 ) -> None:
-    size, k = 1 / alpha if beta is None else beta, 1
+    size = 1 / alpha if beta is None else beta
+    k = 1
     for x, _, margin in f.rounds():
         if margin <= (1 - alpha) * size / math.sqrt(k) * (1 + f.reached):
             f.updated(margin)
@@ -214,7 +220,8 @@ def bogd(
                 if small:
                     gone, factor = draw_small(f.coefficients, rng)
                 else:
-                    gone, factor = int(rng.integers(budget)), budget / (budget - 1)
+                    gone = int(rng.integers(budget))
+                    factor = budget / (budget - 1)
                 f.remove(gone)
                 f.shrink(factor)
             f.add(x, step * y)
@@ -226,7 +233,8 @@ def draw_small(coefficients: list[float], rng: np.random.Generator) -> tuple[int
     s = (len(coefficients) - 1) / math.fsum(abs(a) for a in coefficients)
     odds = [max(1 - s * abs(a), 0.0) for a in coefficients]
     lot = rng.random() * math.fsum(odds)
-    gone, so_far = 0, odds[0]
+    gone = 0
+    so_far = odds[0]
     while so_far <= lot:
         gone += 1
         so_far += odds[gone]
@@ -264,7 +272,8 @@ def margin_without(f: Trace, k: int, i: int, size: int | None = None) -> Fractio
 
     f has the first `size` examples; all coefficients are labels.
     """
-    S, a = f.points, f.coefficients
+    S = f.points
+    a = f.coefficients
     others = [j for j in range(size or len(S)) if j != i]
     return sum((Fraction(a[k] * a[j]) * Fraction(f.kernel(S[j], S[k])) for j in others), Fraction())
 
@@ -317,7 +326,8 @@ def silk(
     cap = step * loss_weight / (1 + step * lam)
     for x, y, margin in f.rounds():
         f.shrink(1 - tau)
-        own, missing = f.kernel(x, x), threshold - (1 - tau) * margin
+        own = f.kernel(x, x)
+        missing = threshold - (1 - tau) * margin
         if missing > f.reached * threshold:
             f.updated(margin)
             f.add(x, (min(cap, missing / own) if own > 0 else cap) * y)
@@ -335,7 +345,8 @@ def bpa_s(f: Trace, *, budget: int, aggressiveness: float = 1.0) -> None:
             if len(f.points) < budget:
                 f.add(x, y * tau)
                 continue
-            a, k = f.coefficients, [f.kernel(s, x) for s in f.points]
+            a = f.coefficients
+            k = [f.kernel(s, x) for s in f.points]
             betas = [a_r * k_r + y * tau for a_r, k_r in zip(a, k, strict=True)]
             left = C * max(0.0, 1 - margin - tau)
             r = first_smallest(

@@ -32,6 +32,7 @@ class Cluster:
 
     def add_worker(self) -> subprocess.Popen[bytes]:
         while not self._file.exists():
+            assert self.processes[0].poll() is None, (self._folder / "log").read_text()
             time.sleep(0.05)
         return self._start("worker", "--nthreads", "1", "--no-nanny")
 

@@ -5,6 +5,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -68,10 +69,8 @@ class Ahpatron:
         So are the trials of a sweep, which the command leaves to a process that may die.
         """
         words = ["ahpatron", *map(str, arguments)]
-        out, err = (
-            io.TextIOWrapper(io.BytesIO(), "utf-8", errors, newline="\n")
-            for errors in ("strict", "backslashreplace")  # as Python has it
-        )
+        out = _text_stream(errors="strict")  # as Python has it
+        err = _text_stream(errors="backslashreplace")
         surroundings = {"COLUMNS": "80", **environment}  # whatever terminal pytest runs in
         with (
             _stdin(stdin) as source,
@@ -101,7 +100,8 @@ class Ahpatron:
     def refusal(self, code: int, *arguments: object, **options: Any) -> str:
         """What a call says that ends with this exit code, and without a word on stdout."""
         done = self(*arguments, **options)
-        assert (done.code, done.out) == (code, ""), done.err
+        assert done.code == code, done.err
+        assert done.out == ""
         assert "Traceback" not in done.err
         return done.err
 
@@ -123,13 +123,16 @@ class Ahpatron:
 
         A shell starts what it runs in the background with SIGINT ignored, and that is inherited.
         """
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         usual: dict[str, Any] = {
-            **{"cwd": self.folder, "text": True},
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "cwd": self.folder,
+            "text": True,
             "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         }
         command = [*COMMAND, *map(str, arguments)]
-        return subprocess.Popen(command, **{**pipes, **usual, **options})
+        return subprocess.Popen(command, **{**usual, **options})
 
     def shell(self, line: str) -> Outcome:
         """A line of bash, in which `ahpatron` is the command."""
@@ -148,11 +151,13 @@ class Ahpatron:
     def sweep(self, *arguments: object, out: str = "r.jsonl") -> Outcome:
         """A sweep in this process, or with several jobs in others."""
         several = "-j" in arguments and arguments[arguments.index("-j") + 1] != "1"
-        return (self.process if several else self)("sweep", *arguments, "--out", out)
+        call = self.process if several else self
+        return call("sweep", *arguments, "--out", out)
 
     def trials(self, name: str = "r.jsonl") -> list[dict[str, Any]]:
         """The trials of a results file, as they stand."""
-        return [line for line in map(json.loads, self.read(name).splitlines()) if "id" in line]
+        lines = [json.loads(line) for line in self.read(name).splitlines()]
+        return [line for line in lines if "id" in line]
 
     def essence(self, name: str = "r.jsonl") -> Counter[str]:
         """All of the trials of a results file that is not a time."""
@@ -188,11 +193,21 @@ def answers(pid: int | str, number: signal.Signals = signal.SIGTERM) -> bool:
 
 
 def wait_until_read(process: Any) -> None:
-    """Wait until the process has read all of its pipe, and waits for more."""
-    while struct.unpack("i", fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)))[0]:
+    """Wait until the process, a `run`, has read all of its pipe, and waits for more."""
+    while _bytes_in(process.stdin):
+        assert process.poll() is None, process.communicate()
         time.sleep(0.001)
-    process.send_signal(signal.SIGUSR1)  # answered while it waits
-    assert process.stderr.readline()
+    process.send_signal(signal.SIGUSR1)  # answered while it waits; notes may come before
+    line = process.stderr.readline()
+    while not re.search("rounds, |no rows so far", line):
+        assert line, "the process has ended"
+        line = process.stderr.readline()
+
+
+def _bytes_in(pipe: Any) -> int:
+    """The number of bytes in a pipe that were not read yet."""
+    answer = fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))
+    return int(struct.unpack("i", answer)[0])
 
 
 def workers(parent: int) -> set[str]:
@@ -210,6 +225,11 @@ def _run_here(
 ) -> Iterator[tuple[int, Any]]:
     assert jobs == 1, "for several processes use Ahpatron.process"
     return enumerate(map(function, tasks))
+
+
+def _text_stream(errors: str) -> io.TextIOWrapper:
+    """A stream of text like those of Python; `_written` tells what was written to it."""
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=errors, newline="\n")
 
 
 def _written(stream: io.TextIOWrapper) -> str:

@@ -60,7 +60,9 @@ def blocks(page: str) -> Iterator[tuple[Block, str | None]]:
     found = list(BLOCK.finditer(text))
     for number, match in enumerate(found):
         block = Block(
-            *(match["kind"], match["text"], match["mark"] or ""),
+            kind=match["kind"],
+            text=match["text"],
+            mark=match["mark"] or "",
             line=text.count("\n", 0, match.start("kind")) + 1,
         )
         after = found[number + 1] if number + 1 < len(found) else None
@@ -75,9 +77,16 @@ def furnish(folder: Path) -> None:
     (folder / "sample_data").symlink_to(REPOSITORY / "sample_data")
     (folder / "docs").symlink_to(REPOSITORY / "docs")
     rows = (REPOSITORY / "sample_data/rings.svm").read_text().splitlines(keepends=True)
-    days = {"monday.svm": rows[:200], "tuesday.svm": rows[200:400]}
-    halves = {"a.svm": rows[:200], "b.svm": rows[200:400], "test.svm": rows[400:600]}
-    for name, lines in {"data.svm": rows[:400], "train.svm": rows[:400], **days, **halves}.items():
+    files = {
+        "data.svm": rows[:400],
+        "train.svm": rows[:400],
+        "monday.svm": rows[:200],
+        "tuesday.svm": rows[200:400],
+        "a.svm": rows[:200],
+        "b.svm": rows[200:400],
+        "test.svm": rows[400:600],
+    }
+    for name, lines in files.items():
         (folder / name).write_text("".join(lines))
     (folder / "new.svm").write_text("".join(row.split(" ", 1)[1] for row in rows[600:800]))
     (folder / "bad.svm").write_text("1 1:1\n-1 2:1\n" * 8 + "-1 3:0.5 2:1.25\n")
@@ -119,18 +128,21 @@ def run(command: str, folder: Path) -> Outcome:
 def _stage(words: str, stdin: str, folder: Path) -> Outcome:
     arguments = shlex.split(words)
     if arguments[0].endswith("ahpatron"):
-        found = [sorted(map(str, folder.glob(word))) if "*" in word else [] for word in arguments]
-        given = [
-            name
-            for word, names in zip(arguments, found, strict=True)
-            for name in ([str(Path(one).relative_to(folder)) for one in names] or [word])
-        ][1:]
+        given = [name for word in arguments[1:] for name in _expanded(word, folder)]
         ahpatron = Ahpatron(folder)
         run = ahpatron.process if {"-j", "--jobs"} & {*given} else ahpatron
         return run(*given, stdin=stdin.encode())
     options = {"capture_output": True, "text": True, "timeout": 60, "check": False}
     done = subprocess.run(["sh", "-c", words], input=stdin, cwd=folder, **options)
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def _expanded(word: str, folder: Path) -> list[str]:
+    """The files that a word with a star stands for, as a shell has it; any other word itself."""
+    if "*" not in word:
+        return [word]
+    names = sorted(str(path.relative_to(folder)) for path in folder.glob(word))
+    return names or [word]
 
 
 def _split(text: str, mark: str) -> list[str]:
@@ -167,7 +179,8 @@ def same_output(shown: str, printed: str) -> bool:
     Text and integers must be equal. Decimals may differ by one unit in the last digit, and those
     with many digits, as `repr` writes them, by 1e-6 of their value.
     """
-    first, second = masked(shown), masked(printed)
+    first = masked(shown)
+    second = masked(printed)
     if DECIMAL.sub("N.N", first) != DECIMAL.sub("N.N", second):
         return False
     return all(map(_close, DECIMAL.findall(first), DECIMAL.findall(second)))

@@ -32,7 +32,15 @@ from support.trials import make_trials as trials
 FOLDER = Path(__file__).resolve().parents[1] / "output/golden"
 SUFFIXES = {"table": "txt", "markdown": "md", "latex": "tex"}
 CERTIFICATE = Certificate(
-    "Theorem 6", "failures", 113, 241.0000001, 950, False, "SVM, C = 0.5", 99.94, 2.346
+    theorem="Theorem 6",
+    counts="failures",
+    count=113,
+    bound=241.0000001,
+    trivial=950,
+    vacuous=False,
+    comparator="SVM, C = 0.5",
+    loss=99.94,
+    norm=2.346,
 )
 
 

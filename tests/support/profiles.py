@@ -35,7 +35,8 @@ def distances_of(X: Matrix) -> NDArray[np.float64]:
 def alignment_of(X: Matrix, y: NDArray[np.float64], sigma: float) -> float:
     """The paper's formula, letter by letter."""
     T = len(X)
-    total, quadratic = 0.0, 0.0
+    total = 0.0
+    quadratic = 0.0
     for i in range(T):
         total += 1.0
         for j in range(T):

@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import convert
@@ -15,7 +15,15 @@ BUDGETS = (50, 100, 200, 400, 800)
 FIVE = ("ahpatron", "pomdr", "nogd", "bogd++", "perceptron")
 FOURTEEN = (
     *FIVE,
-    *("avp", "alma2", "forgetron", "rbp", "projectron", "projectron++", "bogd", "fogd", "skegd"),
+    "avp",
+    "alma2",
+    "forgetron",
+    "rbp",
+    "projectron",
+    "projectron++",
+    "bogd",
+    "fogd",
+    "skegd",
 )
 WITHOUT_BUDGET = frozenset({"perceptron", "avp", "alma2", "projectron", "projectron++"})
 ORIGIN = {"version": "0.2.0", "numpy": "2.1.0", "blas": "openblas", "command": "ahpatron sweep a"}
@@ -23,17 +31,33 @@ ORIGIN = {"version": "0.2.0", "numpy": "2.1.0", "blas": "openblas", "command": "
 
 def make_run(learner: str = "ahpatron", **changes: Any) -> RunRecord:
     fields: dict[str, Any] = {
-        **{"learner": learner, "params": {"budget": 400, "epsilon": 0.5}, "seed": 0, "repeat": 0},
-        **{"rounds": 1000, "mistakes": 112, "margin_updates": 50, "updates": 162, "halvings": 3},
-        **{"zeta": 0.01234, "support_size": 314, "norm": 1.5, "near_ties": 0, "seconds": 0.0512},
+        "learner": learner,
+        "params": {"budget": 400, "epsilon": 0.5},
+        "seed": 0,
+        "repeat": 0,
+        "rounds": 1000,
+        "mistakes": 112,
+        "margin_updates": 50,
+        "updates": 162,
+        "halvings": 3,
+        "zeta": 0.01234,
+        "support_size": 314,
+        "norm": 1.5,
+        "near_ties": 0,
+        "seconds": 0.0512,
     } | changes
     return convert(fields | {"mistake_rate": fields["mistakes"] / fields["rounds"]}, RunRecord)
 
 
 def make_perceptron(**changes: Any) -> RunRecord:
     fields: dict[str, Any] = {
-        **{"learner": "perceptron", "params": {"sigma": 1.0}, "halvings": None, "zeta": None},
-        **{"support_size": 2325, "mistakes": 140, "margin_updates": 0},
+        "learner": "perceptron",
+        "params": {"sigma": 1.0},
+        "halvings": None,
+        "zeta": None,
+        "support_size": 2325,
+        "mistakes": 140,
+        "margin_updates": 0,
     }
     return make_run(**(fields | changes))
 
@@ -47,7 +71,7 @@ def make_report(
 
 def make_data(path: str = "a.svm", **changes: Any) -> TrialData:
     labels = changes.pop("labels", (-1, 1))
-    return TrialData(path, 1000, 18, labels, sha256=path, **changes)
+    return TrialData(path, rounds=1000, features=18, labels=labels, sha256=path, **changes)
 
 
 def make_trial(
@@ -62,14 +86,25 @@ def make_trial(
     **changes: Any,
 ) -> Outcome:
     """One trial of 1,000 rounds, which failed if it has no rate; `changes` of the run's record."""
-    params, data = params or {}, data or make_data()
+    params = params or {}
+    data = data or make_data()
     run = None
     if rate is not None:
         own = {"params": params, "repeat": repeat, "halvings": None, "zeta": None}
         mistakes = {"mistakes": round(changes.get("rounds", 1000) * rate)}
         run = make_run(learner, **(own | mistakes | changes))
     identity = f"{data.identity} {learner} {sorted(params.items())} {repeat}"
-    return Outcome(identity, data, learner, params, 0, repeat, run, error, texts=texts or {})
+    return Outcome(
+        id=identity,
+        data=data,
+        learner=learner,
+        params=params,
+        seed=0,
+        repeat=repeat,
+        run=run,
+        error=error,
+        texts=texts or {},
+    )
 
 
 def make_trials(
@@ -84,8 +119,17 @@ def stored_trial(
 ) -> Outcome:
     """One as a results file may hold it: labels, numbers and nulls of all kinds."""
     every: dict[str, ParamValue] = {"kernel": "gaussian", "sigma": 1.0, "budget": 400, **params}
-    prepared: Any = {"limit": 1000, "scale": "unit", "positive": 2.5, "shuffled": True}
-    data = TrialData(path, 1000, 3, (None, 2.5), "ab" * 32, **prepared)
+    data = TrialData(
+        path,
+        rounds=1000,
+        features=3,
+        labels=(None, 2.5),
+        sha256="ab" * 32,
+        limit=1000,
+        scale="unit",
+        positive=2.5,
+        shuffled=True,
+    )
     rate = None if error else (100 + number) / 1000
     odd = {"zeta": 0.1 + 0.2, "norm": None, "seconds": 0.25}
     made = make_trial("ahpatron", rate, number, params=every, data=data, error=error, **odd)
@@ -115,21 +159,51 @@ def large_sweep(
     rng = random.Random(7)
     trials = []
     for path in paths:
+        data = make_data(path)
         for number, learner in enumerate(learners):
-            for budget in [None] if learner in WITHOUT_BUDGET else budgets:
-                for epsilon in epsilons if learner in ("ahpatron", "avp") else [None]:
-                    params: dict[str, ParamValue] = {"kernel": "gaussian", "sigma": 1.0}
-                    rate = 0.05 + 0.006 * number
-                    if budget is not None:
-                        params |= {"budget": budget, "radius": math.sqrt(budget) / 2}
-                        rate += 0.35 / math.sqrt(budget)
-                    if epsilon is not None:
-                        params["epsilon"] = epsilon
-                        rate += 0.1 * (epsilon - 0.5) ** 2
-                    seconds = (1 + 0.3 * number) * (0.02 + 0.0025 * (budget or 900))
-                    for repeat in range(repeats):
-                        noisy = rate + rng.gauss(0, 0.0015)
-                        own: Any = {"params": params, "data": make_data(path), "rounds": 30_000}
-                        own["seconds"] = seconds * rng.uniform(0.9, 1.1)
-                        trials.append(make_trial(learner, noisy, repeat, **own))
+            for params in _settings(learner, budgets, epsilons):
+                rate = _rate(number, params)
+                seconds = _seconds(number, params)
+                for repeat in range(repeats):
+                    trial = make_trial(
+                        learner,
+                        rate + rng.gauss(0, 0.0015),
+                        repeat,
+                        params=params,
+                        data=data,
+                        rounds=30_000,
+                        seconds=seconds * rng.uniform(0.9, 1.1),
+                    )
+                    trials.append(trial)
     return summarise_trials([*trials, *failed], [ORIGIN])
+
+
+def _settings(
+    learner: str, budgets: Sequence[int], epsilons: Sequence[float]
+) -> Iterator[dict[str, ParamValue]]:
+    """The parameters of each setting of a learner."""
+    own_budgets: Sequence[int | None] = [None] if learner in WITHOUT_BUDGET else budgets
+    own_epsilons: Sequence[float | None] = epsilons if learner in ("ahpatron", "avp") else [None]
+    for budget in own_budgets:
+        for epsilon in own_epsilons:
+            params: dict[str, ParamValue] = {"kernel": "gaussian", "sigma": 1.0}
+            if budget is not None:
+                params |= {"budget": budget, "radius": math.sqrt(budget) / 2}
+            if epsilon is not None:
+                params["epsilon"] = epsilon
+            yield params
+
+
+def _rate(number: int, params: Mapping[str, Any]) -> float:
+    """The mistake rate of the learner with this number, without noise."""
+    rate = 0.05 + 0.006 * number
+    if "budget" in params:
+        rate += 0.35 / math.sqrt(params["budget"])
+    if "epsilon" in params:
+        rate += 0.1 * (params["epsilon"] - 0.5) ** 2
+    return rate
+
+
+def _seconds(number: int, params: Mapping[str, Any]) -> float:
+    """The time of the learner with this number, without noise."""
+    return (1 + 0.3 * number) * (0.02 + 0.0025 * params.get("budget", 900))

@@ -94,7 +94,9 @@ REFUSED = {
 @pytest.mark.parametrize(
     ("named", "text"), [(named, text) for named, texts in REFUSED.items() for text in texts]
 )
-def test_refused(tmp_path: Path, named: str, text: str) -> None:
+def test_an_entry_that_cannot_be_is_refused_with_its_name_and_file(
+    tmp_path: Path, named: str, text: str
+) -> None:
     path = tmp_path / "sweep.toml"
     path.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(UserError) as refusal:

@@ -34,7 +34,7 @@ def values(name: str, text: str, learner: str = "ahpatron", rounds: int = 10_000
         ("selection", "magnitude,greedy", ["magnitude", "greedy"]),
     ],
 )
-def test_forms(name: str, text: str, wanted: list[object]) -> None:
+def test_each_form_of_a_grid_has_its_values(name: str, text: str, wanted: list[object]) -> None:
     assert values(name, text) == wanted
 
 
@@ -65,7 +65,7 @@ def test_steps_that_depend_on_the_number_of_rounds(rounds: int) -> None:
         *(("ridge", text) for text in ("10^[300:400]", "1e300^[1:5000]")),
     ],
 )
-def test_refused(name: str, text: str) -> None:
+def test_values_that_cannot_be_are_refused_with_their_option(name: str, text: str) -> None:
     with pytest.raises(UserError) as refusal:
         values(name, text)
     assert f"-g {name}" in refusal.value.problem

@@ -51,7 +51,8 @@ def signed(content: object) -> bytes:
 
 
 def test_any_flipped_bit_and_any_part_of_a_line_is_noticed() -> None:
-    rng, line = random.Random(1), encode_trial(trial(1))[:-1]
+    rng = random.Random(1)
+    line = encode_trial(trial(1))[:-1]
     for _ in range(1000):
         damaged = bytearray(line)
         damaged[rng.randrange(len(line))] ^= 1 << rng.randrange(8)
@@ -189,7 +190,10 @@ def test_a_fault_at_the_nth_call_loses_only_the_line_it_hit(
     """Writes are short, and the n-th call of `write` or `fsync` fails, a write after half of it."""
     path = tmp_path / "r.jsonl"
     content = filled(path)
-    write, fsync, calls, fails_at = os.write, os.fsync, 0, 0
+    write = os.write
+    fsync = os.fsync
+    calls = 0
+    fails_at = 0
 
     def due() -> bool:
         nonlocal calls
@@ -208,7 +212,8 @@ def test_a_fault_at_the_nth_call_loses_only_the_line_it_hit(
         fsync(descriptor)
 
     while fails_at <= calls:
-        fails_at, calls = fails_at + 1, 0
+        fails_at = fails_at + 1
+        calls = 0
         path.unlink()
         with monkeypatch.context() as patch:
             patch.setattr(os, "write", failing_write)
@@ -226,7 +231,8 @@ def test_a_line_is_on_the_disk_before_its_trial_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
-    write, fsync = os.write, os.fsync
+    write = os.write
+    fsync = os.fsync
     with ResultsFile(str(tmp_path / "r.jsonl"), FACTS) as results:
         results.add(trial(0))
         monkeypatch.setattr(os, "write", lambda *args: calls.append("write") or write(*args))

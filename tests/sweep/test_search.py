@@ -66,7 +66,9 @@ def rate_of(task: Trial) -> float:
         (1, 9000, []),
     ],
 )
-def test_rungs(settings: int, rounds: int, stages: list[tuple[int, int]]) -> None:
+def test_rungs_of_halving_have_these_settings_and_rounds(
+    settings: int, rounds: int, stages: list[tuple[int, int]]
+) -> None:
     assert list(rungs(settings, rounds)) == stages
 
 

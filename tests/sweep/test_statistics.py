@@ -15,20 +15,68 @@ from ahpatron_cli.sweep.statistics import Order, common_orders, compare, holm, o
 # values of the last row but one by digits that are not printed: 0.9751 stands for 0.975 here.
 C45 = {
     "C4.5": [
-        *(0.763, 0.599, 0.954, 0.628, 0.882, 0.936, 0.661),
-        *(0.583, 0.775, 1.000, 0.940, 0.619, 0.972, 0.957),
+        0.763,
+        0.599,
+        0.954,
+        0.628,
+        0.882,
+        0.936,
+        0.661,
+        0.583,
+        0.775,
+        1.000,
+        0.940,
+        0.619,
+        0.972,
+        0.957,
     ],
     "C4.5+m": [
-        *(0.768, 0.591, 0.971, 0.661, 0.888, 0.931, 0.668),
-        *(0.583, 0.838, 1.000, 0.962, 0.666, 0.981, 0.978),
+        0.768,
+        0.591,
+        0.971,
+        0.661,
+        0.888,
+        0.931,
+        0.668,
+        0.583,
+        0.838,
+        1.000,
+        0.962,
+        0.666,
+        0.981,
+        0.978,
     ],
     "C4.5+cf": [
-        *(0.771, 0.590, 0.968, 0.654, 0.886, 0.916, 0.609),
-        *(0.563, 0.866, 1.000, 0.965, 0.614, 0.9751, 0.946),
+        0.771,
+        0.590,
+        0.968,
+        0.654,
+        0.886,
+        0.916,
+        0.609,
+        0.563,
+        0.866,
+        1.000,
+        0.965,
+        0.614,
+        0.9751,
+        0.946,
     ],
     "C4.5+m+cf": [
-        *(0.798, 0.569, 0.967, 0.657, 0.898, 0.931, 0.685),
-        *(0.625, 0.875, 1.000, 0.962, 0.669, 0.975, 0.970),
+        0.798,
+        0.569,
+        0.967,
+        0.657,
+        0.898,
+        0.931,
+        0.685,
+        0.625,
+        0.875,
+        1.000,
+        0.962,
+        0.669,
+        0.975,
+        0.970,
     ],
 }
 
@@ -123,6 +171,8 @@ TEN = orders(*range(10))
         ([TEN, TEN, TEN, orders(*range(5))], orders(*range(5))),
     ],
 )
-def test_common_permutations(finished: list[set[Order]], common: set[Order]) -> None:
+def test_permutations_that_enough_settings_have_are_common(
+    finished: list[set[Order]], common: set[Order]
+) -> None:
     """Settings with less than half of what the middle one has do not count."""
     assert common_orders(finished) == common

@@ -47,7 +47,8 @@ def test_noise_is_judged_as_by_the_paired_t_test(noise: float) -> None:
     best = [0.11, 0.12, 0.10, 0.13, 0.12]
     others = [0.002 + rate + noise * (-1) ** k for k, rate in enumerate(best, 1)]
     others[0] += 0.0001
-    gap, test = compare(rates(others), rates(best)), ttest_rel(others, best)
+    gap = compare(rates(others), rates(best))
+    test = ttest_rel(others, best)
     assert gap is not None
     assert gap.se is not None
     assert gap.mean / gap.se == pytest.approx(test.statistic)
@@ -216,7 +217,8 @@ def test_values_are_shown_as_they_were_written() -> None:
     """Steps that follow from T, of one label on all data sets, and the σ left to the data."""
     trials = [
         make_trial(
-            *("nogd", 0.1),
+            "nogd",
+            0.1,
             params={"sigma": sigma, "step": value / root},
             data=make_data(path),
             texts={"step": f"{value}/√T", **auto},

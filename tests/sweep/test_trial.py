@@ -20,7 +20,8 @@ def test_the_identity_of_a_trial() -> None:
     changes = [{"limit": 10}, {"scale": "unit"}, {"shuffled": False}, {"sha256": "0"}]
     for changed in (
         *(replace(TASK, data=replace(TASK.data, **change)) for change in changes),
-        *(replace(TASK, seed=1), replace(TASK, repeat=1)),
+        replace(TASK, seed=1),
+        replace(TASK, repeat=1),
         replace(TASK, setup=Setup("avp", {}, "gaussian", {"sigma": 0.1})),
         replace(TASK, params={**TASK.params, "sigma": 0.2}),
     ):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ahpatron_cli.atomic import exists, format_of_suffix, write_atomically
 from ahpatron_cli.core.errors import StateError
-from ahpatron_cli.core.learners import GUIDE
+from ahpatron_cli.core.registry import GUIDE
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import Dataset
 from ahpatron_cli.data.encoder import Encoder

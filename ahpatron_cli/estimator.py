@@ -37,8 +37,8 @@ from ahpatron_cli.class_labels import (
 )
 from ahpatron_cli.core import BLOCK, KERNELS, REGISTRY, Kernel, Learner, Player, find_learner
 from ahpatron_cli.core.errors import CoreError, NumericalError, ParameterError
-from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.core.parameters import Value
+from ahpatron_cli.core.registry import is_path
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, unit_rows
 from ahpatron_cli.data.cells import LabelKind
 from ahpatron_cli.data.encoder import Encoder
@@ -287,10 +287,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_computable(self, rows: Rows) -> None:
         """Raise a ValueError if a row overflows, before earlier blocks are learned."""
+        conversion = self.player_.conversion.copy()
         for start in range(0, len(rows), PIECE):
             part = slice(start, start + PIECE)
             try:
-                self.player_.points_of(self._ready(_part(rows, part)))
+                conversion.convert(self._ready(_part(rows, part)))
             except NumericalError as error:
                 raise _named(error, np.arange(len(rows))[part]) from None
 

@@ -22,8 +22,8 @@ import numpy as np
 from ahpatron_cli import __version__, npz
 from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, Learner, Player, learner_source
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
-from ahpatron_cli.core.learners import find_learner
 from ahpatron_cli.core.parameters import Declared
+from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.batch import FileInfo

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ahpatron_cli.core import KERNELS, Kernel, Learner, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
-from ahpatron_cli.core.learners import find_learner
+from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State
 from ahpatron_cli.core.tally import mistaken, predicted

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -24,10 +23,6 @@ MOST_VALUES = 1 << 23
 """Largest number of values, including zeros, of these rows: fewer rows of wide data."""
 SHARE = 0.05
 """σ is useful if at least this share of pairs has κ >= 0.05, and as many have κ <= 0.95."""
-METRICS: dict[str, Literal["euclidean", "cityblock"]] = {
-    "gaussian": "euclidean",
-    "laplacian": "cityblock",
-}
 SUGGESTED_LEARNER = "arow"
 """The learner with which values of σ are tried: the most accurate one that uses σ."""
 TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
@@ -46,6 +41,9 @@ def distances_between(rows: Rows, kernel: str = "gaussian") -> tuple[Floats, int
     """
     from scipy.spatial.distance import pdist
 
+    distance = KERNELS[kernel].distance
+    if distance is None:
+        raise ValueError(f"the {kernel} kernel does not depend on a distance")
     stored = compressed(rows).without_zeros()
     used, columns = np.unique(stored.columns, return_inverse=True)
     width = max(len(used), 1)
@@ -61,7 +59,7 @@ def distances_between(rows: Rows, kernel: str = "gaussian") -> tuple[Floats, int
         return "there is only one row"
     dense = narrow.slice(0, count).dense(width)
     with np.errstate(over="ignore", invalid="ignore"):
-        distances = np.sort(pdist(dense, METRICS[kernel]))
+        distances = np.sort(pdist(dense, distance))
     largest = float(distances[-1])
     if not math.isfinite(10 * largest):
         return TOO_SMALL

@@ -12,17 +12,21 @@ import contextlib
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ahpatron_cli.core import Gaussian, Kernel, Learner, Player, mistaken, predicted
+from ahpatron_cli.core.engine import BLOCK
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.expansion import Expansion, Hypothesis
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, compressed
 
 Row: TypeAlias = list[float]
+Count: TypeAlias = int | float | None
+"""A count or a statistic; None if it is not defined yet."""
 Reference: TypeAlias = Callable[..., Any]
 """A reference implementation: a function of rows, labels, κ and the learner's parameters.
 
@@ -44,13 +48,82 @@ class Stream(NamedTuple):
 
     def part(self, start: int, stop: int) -> Stream:
         """The rows `start` to `stop`."""
-        weights = None if self.weights is None else self.weights[start:stop]
-        return self._replace(X=self.X[start:stop], y=self.y[start:stop], weights=weights)
+        rows = slice(start, stop)
+        weights = self.weights
+        if weights is not None:
+            weights = weights[rows]
+        return self._replace(X=self.X[rows], y=self.y[rows], weights=weights)
 
     @property
     def other_labels(self) -> Floats:
         """Labels that all differ from those of the stream."""
-        return -self.y if self.classes == 2 else (self.y + 1) % self.classes
+        if self.classes == 2:
+            return -self.y
+        return (self.y + 1) % self.classes
+
+
+class Played(NamedTuple):
+    """A run on a stream: the player after it, and f(x) of each round."""
+
+    player: Player
+    scores: Floats
+
+    def counts(self) -> dict[str, Count]:
+        """Counts of the run and statistics of its learner, by name."""
+        tally = self.player.tally
+        counts = {name: getattr(tally, name) for name in COUNTS}
+        return counts | self.player.statistics()
+
+    def check_scores(self, law: str, expected: Floats, *, exactly: bool = False) -> None:
+        """Assert that the scores are as expected; `law` names the property."""
+        rtol = 0.0 if exactly else 1e-7
+        atol = 0.0 if exactly else 1e-9
+        message = self._violation(law)
+        np.testing.assert_allclose(self.scores, expected, rtol=rtol, atol=atol, err_msg=message)
+
+    def check_counts(self, law: str, expected: Mapping[str, Count]) -> None:
+        """Assert that the counts are as expected; `law` names the property."""
+        own = self.counts()
+        for name, wanted in expected.items():
+            found = own[name]
+            if not _same_count(found, wanted):
+                difference = f"{name} is {found}, not {wanted}"
+                raise AssertionError(f"{self._violation(law)}, {difference}")
+
+    def _violation(self, law: str) -> str:
+        return f"{self.player.learner.name} {law}: no"
+
+
+def _same_count(found: Count, wanted: Count) -> bool:
+    """Whether two counts are equal up to rounding; None is not defined."""
+    if found is None or wanted is None:
+        return found is wanted
+    return math.isclose(found, wanted, rel_tol=1e-9)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A learner, a stream and a kernel: what a law is checked for."""
+
+    learner: Learner
+    stream: Stream
+    kernel: Kernel = KERNEL
+
+    def on(self, stream: Stream) -> Setting:
+        """The same on another stream."""
+        return replace(self, stream=stream)
+
+    def player(self, block: int = BLOCK) -> Player:
+        """A new player; T is the length of the stream unless the learner has it."""
+        classes = self.stream.classes
+        horizon = len(self.stream.y)
+        return Player(self.learner, self.kernel, classes=classes, horizon=horizon, block=block)
+
+    def run(self, block: int = BLOCK) -> Played:
+        """Run the learner on the stream."""
+        player = self.player(block)
+        scores = _feed(player, self.stream)
+        return Played(player, scores)
 
 
 def check_learner(kind: type[Learner], reference: Reference | None = None, **params: Value) -> None:
@@ -71,14 +144,16 @@ def check_learner(kind: type[Learner], reference: Reference | None = None, **par
     """
     learner = kind(**params)
     for stream in _streams():
+        setting = Setting(learner, stream)
         for law in LAWS.values():
-            law(learner, stream, KERNEL)
+            law(setting)
         if reference is not None:
-            equals_reference(learner, stream, reference=reference, params=params)
+            equals_reference(setting, reference, params)
     for stream in harder_streams():
         for variant in variants(learner, stream):
+            setting = Setting(variant, stream)
             for law in LAWS.values():
-                law(variant, stream, KERNEL)
+                law(setting)
 
 
 def variants(learner: Learner, stream: Stream) -> Iterator[Learner]:
@@ -100,149 +175,181 @@ def variants(learner: Learner, stream: Stream) -> Iterator[Learner]:
             yield type(learner)(**params)
 
 
-def equals_reference(
-    learner: Learner, stream: Stream, reference: Reference, params: Mapping[str, Value]
-) -> None:
+def equals_reference(setting: Setting, reference: Reference, params: Mapping[str, Value]) -> None:
     """Check that scores and counts equal those of the reference implementation."""
-    player, scores = _run(learner, stream, KERNEL, block=16)
-    rows = stream.X.tolist()
-    labels = stream.y.astype(int).tolist()
+    run = setting.run(block=16)
+    rows = setting.stream.X.tolist()
+    labels = setting.stream.y.astype(int).tolist()
     trace = reference(rows, labels, _gaussian, **params)
-    expected = np.array(getattr(trace, "scores", trace))
+    scores = getattr(trace, "scores", trace)
     counts = {name: getattr(trace, name) for name in COUNTS if hasattr(trace, name)}
     law = "equals its reference implementation"
-    _agree(law, player, scores, expected=expected, counts=counts)
+    run.check_scores(law, np.array(scores))
+    run.check_counts(law, counts)
 
 
-def block_size_never_matters(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def block_size_never_matters(setting: Setting) -> None:
     """Check that the results do not depend on the block size."""
-    player, expected = _run(learner, stream, kernel)
-    counts = _counts(player)
+    expected = setting.run()
+    counts = expected.counts()
     for block in (1, 7, 33, 256):
         law = f"does not depend on the block size, {block}"
-        player, scores = _run(learner, stream, kernel, block=block)
-        _agree(law, player, scores, expected=expected, counts=counts)
+        run = setting.run(block)
+        run.check_scores(law, expected.scores)
+        run.check_counts(law, counts)
 
 
-def no_round_sees_a_later_one(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def no_round_sees_a_later_one(setting: Setting) -> None:
     """Check that the prediction of round t depends neither on its label nor on later examples."""
-    _, before = _run(learner, stream, kernel)
-    for t in sorted({0, len(before) // 3, len(before) - 1}):
+    stream = setting.stream
+    before = setting.run().scores
+    rounds = len(before)
+    last = rounds - 1
+    for t in sorted({0, rounds // 3, last}):
+        later = slice(t + 1, None)
         X = stream.X.copy()
-        X[t + 1 :] = 2.5 - X[t + 1 :]
+        X[later] = 2.5 - X[later]
         y = stream.y.copy()
         y[t:] = stream.other_labels[t:]
         changed = stream._replace(X=X, y=y)
-        player, scores = _run(learner, changed, kernel)
-        law = f"sees nothing later in round {t}"
-        _agree(law, player, scores[: t + 1], expected=before[: t + 1])
+        run = setting.on(changed).run()
+        until = slice(t + 1)
+        begun = Played(run.player, run.scores[until])
+        begun.check_scores(f"sees nothing later in round {t}", before[until])
 
 
-def budget_and_radius_hold(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def budget_and_radius_hold(setting: Setting) -> None:
     """Check |S| <= B and ‖f‖ <= U after every few rounds, for learners with a budget or radius."""
-    player = Player(learner, kernel, classes=stream.classes, horizon=len(stream.y), block=8)
-    most = player.learner.most_kept
-    radius = getattr(player.learner, "radius", math.inf) * (1 + 1e-9)
+    stream = setting.stream
+    player = setting.player(block=8)
+    name = setting.learner.name
+    limit = player.learner.most_kept
+    radius = getattr(player.learner, "radius", math.inf)
+    radius *= 1 + 1e-9
     for t in range(0, len(stream.y), 8):
-        _feed(player, stream.part(t, t + 8))
+        part = stream.part(t, t + 8)
+        _feed(player, part)
         for loop in player.loops:
-            f = loop.f
-            if most is not None:
-                size = f.size or 0
-                assert size <= most, f"{learner.name}: |S| = {size} is above the budget, {most}"
-            norm = max(_norms(f))
-            assert norm <= radius, f"{learner.name}: ‖f‖ = {norm} is above the radius, {radius}"
+            size = loop.f.size or 0
+            norm = max(_norms(loop.f))
+            if limit is not None:
+                assert size <= limit, f"{name}: |S| = {size} is above the budget, {limit}"
+            assert norm <= radius, f"{name}: ‖f‖ = {norm} is above the radius, {radius}"
 
 
-def one_object_runs_on_two_streams(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def one_object_runs_on_two_streams(setting: Setting) -> None:
     """Check that a run does not change the learner object: a second run gives the same scores."""
-    _, first = _run(learner, stream, kernel)
-    other = stream._replace(X=1.5 - stream.X[::-1], y=stream.other_labels[::-1])
-    _run(learner, other, kernel)
-    for same in (learner, type(learner)(**learner.params())):
-        player, scores = _run(same, stream, kernel)
-        _agree("has the same scores again", player, scores, expected=first, exactly=True)
+    stream = setting.stream
+    learner = setting.learner
+    first = setting.run()
+    X = 1.5 - stream.X[::-1]
+    y = stream.other_labels[::-1]
+    other = stream._replace(X=X, y=y)
+    setting.on(other).run()
+    equal = type(learner)(**learner.params())
+    for same in (learner, equal):
+        again = replace(setting, learner=same).run()
+        again.check_scores("has the same scores again", first.scores, exactly=True)
 
 
-def pieces_are_one_stream(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def pieces_are_one_stream(setting: Setting) -> None:
     """Check that rows fed one by one, or in pieces with save and resume in between, agree.
 
     Results must be bit-identical if all pieces end at multiples of 64 rounds, else up to rounding.
     """
-    whole, expected = _run(learner, stream, kernel)
-    counts = _counts(whole)
-    rounds = len(stream.y)
-    rng = np.random.default_rng(rounds)
+    stream = setting.stream
+    expected = setting.run()
+    counts = expected.counts()
+    rng = np.random.default_rng(len(stream.y))
     for length in (1, 64, None):
         law = f"runs on pieces of {length or 'any number of'} rows"
-        if length != 1:
+        resumes = length != 1
+        if resumes:
             law += ", saved and resumed in between"
-        player = Player(learner, kernel, classes=stream.classes, horizon=rounds)
+        player = setting.player()
         parts = []
         begin = 0
-        while begin < rounds:
-            end = begin + (length or int(rng.integers(1, 90)))
-            parts.append(_feed(player, stream.part(begin, end)))
+        while begin < len(stream.y):
+            rows = length or int(rng.integers(1, 90))
+            end = begin + rows
+            piece = stream.part(begin, end)
+            scores = _feed(player, piece)
+            parts.append(scores)
             begin = end
-            if length != 1:
-                player = _resumed(player, learner, kernel=kernel, classes=stream.classes)
-        scores = np.concatenate(parts)
+            if resumes:
+                player = _resumed(player)
+        run = Played(player, np.concatenate(parts))
         exactly = length == 64
-        _agree(law, player, scores, expected=expected, counts=counts, exactly=exactly)
+        run.check_scores(law, expected.scores, exactly=exactly)
+        run.check_counts(law, counts)
 
 
-def sparse_is_dense(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def sparse_is_dense(setting: Setting) -> None:
     """Check that sparse rows give the same results as dense rows.
 
     Also with zeros that are stored, columns that are always 0, and a column with a large offset.
     """
-    X = np.where(np.abs(stream.X) < 0.5, 0.0, stream.X)
+    stream = setting.stream
+    X = stream.X.copy()
+    small = np.abs(X) < 0.5
+    X[small] = 0.0
     for rows in (X, _with_offset_and_gaps(X)):
-        _, dense = _run(learner, stream._replace(X=rows), kernel)
-        player, scores = _run(learner, stream._replace(X=compressed(rows)), kernel)
-        _agree("runs on sparse rows as on dense ones", player, scores, expected=dense)
-        player, scores = _run(learner, stream._replace(X=_storing_zeros(rows)), kernel)
+        dense = stream._replace(X=rows)
+        expected = setting.on(dense).run()
+        sparse = stream._replace(X=compressed(rows))
+        run = setting.on(sparse).run()
+        run.check_scores("runs on sparse rows as on dense ones", expected.scores)
+        with_zeros = stream._replace(X=_storing_zeros(rows))
+        run = setting.on(with_zeros).run()
         law = "runs on sparse rows with stored zeros as on dense ones"
-        _agree(law, player, scores, expected=dense)
+        run.check_scores(law, expected.scores)
 
 
-def tracked_norm_is_the_norm(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def tracked_norm_is_the_norm(setting: Setting) -> None:
     """Check that ‖f‖ of an expansion is √(aᵀKa), and that `scores` returns what is predicted."""
-    player, _ = _run(learner, stream, kernel)
+    player = setting.run().player
     for loop in player.loops:
         f = loop.f
         if isinstance(f, Expansion) and f.points is not None:
+            tracked = Played(player, np.array(f.norm))
             norm = math.hypot(*_norms(f))
-            _agree("tracks ‖f‖", player, np.array(f.norm), expected=np.array(norm))
-    score = player.score(stream.X[0])
-    predicted = player.learn(stream.X[0], float(stream.y[0]))
-    _agree("predicts what is read", player, np.array(predicted), expected=np.array(score))
+            tracked.check_scores("tracks ‖f‖", np.array(norm))
+    x = setting.stream.X[0]
+    y = setting.stream.y.item(0)
+    score = player.score(x)
+    prediction = player.learn(x, y)
+    predicted = Played(player, np.array(prediction))
+    predicted.check_scores("predicts what is read", np.array(score))
 
 
-def every_mistake_is_an_update(learner: Learner, stream: Stream, kernel: Kernel) -> None:
+def every_mistake_is_an_update(setting: Setting) -> None:
     """Check that `update` is called after each wrong prediction, also where f(x) is a tie.
 
     Learners whose `update_below` is negative at first are left out.
     """
-    player = Player(learner, kernel, classes=stream.classes, horizon=len(stream.y))
+    stream = setting.stream
+    player = setting.player()
     if player.learner.update_below < 0:
         return
-    called = [_calls(loop.learner) for loop in player.loops]
+    updates = [_rounds_of_updates(loop.learner) for loop in player.loops]
     scores = _feed(player, stream)
-    for c, rounds in enumerate(called):
+    y = stream.y
+    for c, rounds in enumerate(updates):
         if stream.classes == 2:
-            wrong = mistaken(stream.y, stream.y * scores)
-        elif len(called) == 1:
-            wrong = predicted(scores) != stream.y
+            wrong = mistaken(y, y * scores)
+        elif len(updates) == 1:
+            wrong = predicted(scores) != y
         else:
-            signs = np.where(stream.y == c, 1.0, -1.0)
+            signs = np.where(y == c, 1.0, -1.0)
             wrong = mistaken(signs, signs * scores[:, c])
-        missed = np.setdiff1d(np.flatnonzero(wrong), rounds)
-        assert not len(missed), f"{learner.name} updates after the mistake of round {missed[0]}: no"
+        mistakes = np.flatnonzero(wrong)
+        missed = np.setdiff1d(mistakes, rounds)
+        if len(missed):
+            law = f"updates after the mistake of round {missed[0]}"
+            raise AssertionError(f"{setting.learner.name} {law}: no")
 
 
-Law: TypeAlias = Callable[[Learner, Stream, Kernel], None]
-LAWS: dict[str, Law] = {
+LAWS: dict[str, Callable[[Setting], None]] = {
     "block_size_never_matters": block_size_never_matters,
     "no_round_sees_a_later_one": no_round_sees_a_later_one,
     "budget_and_radius_hold": budget_and_radius_hold,
@@ -257,14 +364,21 @@ LAWS: dict[str, Law] = {
 
 def _streams() -> Iterator[Stream]:
     """Random streams: points in a box, labelled by a sine wave, some labels flipped."""
-    for rounds, features, noise in ((1, 1, 0.0), (70, 1, 0.4), (150, 3, 0.1), (260, 2, 0.2)):
+    for rounds, features, noise in _SHAPES:
         rng = np.random.default_rng(rounds)
-        X = rng.normal(size=(rounds, features)).round(3)
-        wave = np.sin(2 * X[:, 0]) + 0.5 * X.sum(axis=1)
+        shape = (rounds, features)
+        X = rng.normal(size=shape).round(3)
+        sine = np.sin(2 * X[:, 0])
+        wave = sine + 0.5 * X.sum(axis=1)
         wave += noise * rng.normal(size=rounds)
         flipped = rng.random(rounds) < noise
         positive = (wave >= 0) != flipped
-        yield Stream(X, np.where(positive, 1.0, -1.0))
+        y = np.where(positive, 1.0, -1.0)
+        yield Stream(X, y)
+
+
+_SHAPES = ((1, 1, 0.0), (70, 1, 0.4), (150, 3, 0.1), (260, 2, 0.2))
+"""Rounds, features and share of flipped labels of the random streams."""
 
 
 def harder_streams() -> Iterator[Stream]:
@@ -276,12 +390,15 @@ def harder_streams() -> Iterator[Stream]:
     rng = np.random.default_rng(38)
     rounds = 80
     X = rng.normal(size=(rounds, 2)).round(3)
-    wave = X[:, 0] + 0.3 * np.sin(5 * X[:, 1])
+    first = X[:, 0]
+    second = X[:, 1]
+    wave = first + 0.3 * np.sin(5 * second)
     classes = np.digitize(wave, [-0.4, 0.4]).astype(float)
     signs = np.where(classes > 0, 1.0, -1.0)
     weights = rng.choice([0.2, 1.0, 3.0], size=rounds)
     places = np.repeat(np.arange(1.0, 21.0), 4)
-    far = 1e3 * rng.permutation(places)[:, None]
+    places = rng.permutation(places)
+    far = 1e3 * places[:, None]
     yield Stream(X, classes, classes=3)
     yield Stream(X, signs, weights=weights)
     yield Stream(X, classes, classes=3, weights=weights)
@@ -293,43 +410,39 @@ def harder_streams() -> Iterator[Stream]:
 
 def _with_offset_and_gaps(X: Floats) -> Floats:
     """These rows with a column of zeros before each column, and a column of large offset."""
-    spaced = np.zeros((len(X), 2 * X.shape[1] + 1))
+    rounds, width = X.shape
+    spaced = np.zeros((rounds, 2 * width + 1))
     spaced[:, 1::2] = X
-    spaced[:, -1] = 48.8566 + 2e-5 * np.sin(X[:, 0] + np.arange(len(X)))
+    angles = X[:, 0] + np.arange(rounds)
+    spaced[:, -1] = 48.8566 + 2e-5 * np.sin(angles)
     return spaced
 
 
 def _storing_zeros(X: Floats) -> CsrRows:
     """These rows as sparse rows that store every value, also 0."""
     rounds, width = X.shape
-    columns = np.tile(np.arange(width, dtype=np.int32), rounds)
+    every = np.arange(width, dtype=np.int32)
+    columns = np.tile(every, rounds)
     indptr = np.arange(rounds + 1) * width
     return CsrRows(indptr=indptr, columns=columns, values=X.ravel(), width=width)
 
 
-def _run(learner: Learner, stream: Stream, kernel: Kernel, **options: Any) -> tuple[Player, Floats]:
-    """Run a learner; return the player and its scores. T is the stream length unless given."""
-    given = {"horizon": len(stream.y), "classes": stream.classes, **options}
-    player = Player(learner, kernel, **given)
-    scores = _feed(player, stream)
-    return player, scores
-
-
-def _resumed(player: Player, learner: Learner, *, kernel: Kernel, classes: int) -> Player:
+def _resumed(player: Player) -> Player:
     """A new player of another seed that continues from the saved state of this one."""
     state = copy.deepcopy(player.state_dict())
-    fresh = type(learner)(**player.learner.params())
-    resumed = Player(fresh, kernel, classes=classes, seed=(99,))
+    learner = player.learner
+    new = type(learner)(**learner.params())
+    resumed = Player(new, player.kernel, classes=player.classes, seed=(99,))
     resumed.load_state_dict(state)
     return resumed
 
 
-def _calls(learner: Learner) -> list[int]:
+def _rounds_of_updates(learner: Learner) -> list[int]:
     """A list to which the round of each call of `update` is added from now on."""
     rounds: list[int] = []
     update = learner.update
 
-    def noted(f: Any, y: Any, margin: float) -> bool | None:
+    def noted(f: Hypothesis, y: float | Floats, margin: float) -> bool | None:
         rounds.append(learner.round)
         return update(f, y, margin)
 
@@ -341,44 +454,25 @@ def _feed(player: Player, stream: Stream) -> Floats:
     return player.feed(stream.X, stream.y, stream.weights)
 
 
-def _norms(f: Any) -> list[float]:
+def _norms(f: Hypothesis) -> list[float]:
     """‖f_c‖ of each class, from kernel values; of other hypotheses ‖f‖ as they report it."""
     if not isinstance(f, Expansion) or f.points is None:
         return [f.norm]
     gram = f.kernel.between(f.points, f.points)
-    columns = f.coefficients.T if f.coefficients.ndim > 1 else [f.coefficients]
-    squares = [float(a @ gram @ a) for a in columns]
-    return [math.sqrt(max(square, 0.0)) for square in squares]
-
-
-def _counts(player: Player) -> dict[str, Any]:
-    counts = {name: getattr(player.tally, name) for name in COUNTS}
-    return counts | player.statistics()
-
-
-def _agree(
-    law: str,
-    player: Player,
-    scores: Floats,
-    *,
-    expected: Floats,
-    counts: Mapping[str, Any] | None = None,
-    exactly: bool = False,
-) -> None:
-    """Assert that scores, and the counts if given, are as expected; `law` names the property."""
-    broken = f"{player.learner.name} {law}: no"
-    rtol = 0.0 if exactly else 1e-7
-    atol = 0.0 if exactly else 1e-9
-    np.testing.assert_allclose(scores, expected, rtol=rtol, atol=atol, err_msg=broken)
-    if counts is None:
-        return
-    own = _counts(player)
-    for name, count in counts.items():
-        same = own[name] == count or math.isclose(own[name], count, rel_tol=1e-9)
-        assert same, f"{broken}, {name} is {own[name]}, not {count}"
+    columns = f.coefficients[:, None]
+    if f.coefficients.ndim > 1:
+        columns = f.coefficients
+    norms = []
+    for a in columns.T:
+        square = max(float(a @ gram @ a), 0.0)
+        norm = math.sqrt(square)
+        norms.append(norm)
+    return norms
 
 
 def _gaussian(u: Row, v: Row) -> float:
     """κ(u, v) by its definition, for reference implementations."""
-    distance = math.fsum((a - b) ** 2 for a, b in zip(u, v, strict=True))
-    return math.exp(-distance / (2 * KERNEL.sigma**2))
+    squares = [(a - b) ** 2 for a, b in zip(u, v, strict=True)]
+    distance = math.fsum(squares)
+    scale = 2 * KERNEL.sigma**2
+    return math.exp(-distance / scale)

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import KERNELS, REGISTRY, Learner, Player, choice, integer
-from ahpatron_cli.core import learners as registry
+from ahpatron_cli.core import KERNELS, REGISTRY, Learner, Player, choice, integer, registry
 from ahpatron_cli.core.rows import Rows, rows_of
 from ahpatron_cli.core.state import Stateful, StateReader
 from ahpatron_cli.errors import ExitCode, UserError

@@ -24,6 +24,12 @@ def _learners(incomplete: str) -> list[str]:
     return _words(*REGISTRY, "all")(incomplete)
 
 
+def _kernels(incomplete: str) -> list[str]:
+    from ahpatron_cli.core import KERNELS
+
+    return _words(*KERNELS)(incomplete)
+
+
 def given_by_user(context: typer.Context) -> set[str]:
     """Names of the options that were given on the command line."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
@@ -59,7 +65,6 @@ _results = partial(typer.Option, rich_help_panel="Results")
 
 # fmt: off
 _SCALES = _words("none", "minmax", "standard", "unit")
-_KERNELS = _words("gaussian", "laplacian", "polynomial", "linear")
 _FORMATS = _words("table", "json", "jsonl", "csv", "markdown", "latex")
 _METRICS = _words(
     "mistake_rate", "balanced_error", "precision", "recall", "f1", "kappa", "auc", "log_loss")
@@ -157,11 +162,11 @@ Budget = Annotated[str | None, _learning(
     "-B", "--budget", metavar="N",
     help="B, the most examples stored; even for ahpatron, ahpatron+ and pomdr. [default: 400]")]
 Kernel = Annotated[str, _learning(
-    "--kernel", metavar="NAME", autocompletion=_KERNELS,
-    help="gaussian, laplacian, polynomial or linear (the last two normalised).")]
+    "--kernel", metavar="NAME", autocompletion=_kernels,
+    help="Kernel of the learners that have none of their own; `ahpatron learners` lists all.")]
 Sigma = Annotated[str | None, _learning(
     "--sigma", metavar="S",
-    help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel; auto: "
+    help="σ, width of the kernel, such as exp(-‖u-v‖²/2σ²) of the default kernel; auto: "
     "the best of five widths on the first 1,000 labelled rows (`run --warm-up N` changes this). "
     "[default: 1.0]")]
 Epsilon = Annotated[str | None, _learning(

@@ -18,6 +18,7 @@ from msgspec import structs
 from ahpatron_cli import __version__
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.stderr import Stderr, now
+from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.data.batch import Batch
@@ -188,7 +189,7 @@ class Session:
         if options.curve:
             self._add_curves(path, results)
         own = [setup.learner for setup in setups if setup.kind.own_kernel]
-        kernels = {setup.kernel for setup in setups}
+        kernels = {setup.kernel for setup in setups if setup.kernel}
         encoder = dataset.encoder
         scale = encoder.scale
         unneeded = [f"--scale {scale} is applied, but {name} does not need it" for name in own]
@@ -198,7 +199,8 @@ class Session:
         if summary.sorted_labels and not options.shuffle:
             warnings.append("the rows are sorted by label; --shuffle permutes them")
         warnings += near_tie_warning(result.record for result in results)
-        if encoder.scaler and not encoder.dense and kernels & {"linear", "polynomial"}:
+        unshifted = any(KERNELS[name].distance is None for name in kernels)
+        if encoder.scaler and not encoder.dense and unshifted:
             warnings.append(f"--scale {scale} divides sparse data and does not shift them")
         for warning in dict.fromkeys(warnings):
             stderr.warn(warning)

@@ -20,22 +20,23 @@ from ahpatron_cli.core.errors import (
     StateError,
 )
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.kernels import KERNELS, Gaussian, Kernel, Laplacian, Linear, Polynomial
-from ahpatron_cli.core.learners import *  # noqa: F403
-from ahpatron_cli.core.learners import __all__ as _learners
+from ahpatron_cli.core.kernels import *  # noqa: F403
+from ahpatron_cli.core.kernels import __all__ as _kernels
 from ahpatron_cli.core.numerics import HINGE, cancelled, first_smallest, under, up_to
 from ahpatron_cli.core.parameters import choice, integer, real
+from ahpatron_cli.core.registry import *  # noqa: F403
+from ahpatron_cli.core.registry import __all__ as _learners
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.core.span import PrunedExpansion, SpanExpansion
 from ahpatron_cli.core.tally import Tally, mistaken, predicted
 
 # fmt: off
 __all__ = [
-    "ALGORITHM", "BLOCK", "HINGE", "KERNELS", "CsrRows", "Expansion", "Gaussian", "Kernel",
-    "Laplacian", "LearnerLoadError", "LimitReachedError", "Linear", "NumericalError",
-    "ParameterError", "Player", "Polynomial", "PrunedExpansion", "SpanExpansion", "StateError",
-    "Tally", "cancelled", "choice", "first_smallest", "integer", "mistaken", "play",
-    "predicted", "real", "under", "up_to",
+    "ALGORITHM", "BLOCK", "HINGE", "CsrRows", "Expansion", "LearnerLoadError",
+    "LimitReachedError", "NumericalError", "ParameterError", "Player", "PrunedExpansion",
+    "SpanExpansion", "StateError", "Tally", "cancelled", "choice", "first_smallest", "integer",
+    "mistaken", "play", "predicted", "real", "under", "up_to",
 ]
 # fmt: on
+__all__ += _kernels
 __all__ += _learners

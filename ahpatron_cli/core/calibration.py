@@ -45,7 +45,7 @@ class Calibration(Stateful):
     Platt (1999): Probabilistic outputs for support vector machines.
     """
 
-    kept: ClassVar[Any] = {
+    state_fields: ClassVar[Any] = {
         "weights": "p",
         "loss": float,
         "_precision": "pp",
@@ -57,20 +57,21 @@ class Calibration(Stateful):
     least = 1e-15  # smaller probabilities are clipped to this in the log loss
 
     def __init__(self, classes: int) -> None:
-        size = 2 if classes == 2 else 1
-        self.weights: Floats = np.array([1.0, 0.0])[:size]
-        self.loss = 0.0
-        self._precision: Floats = np.eye(size)
+        self.weights: Floats = np.array([1.0, 0.0])
         # scores and labels of the incomplete window
-        shape = (0,) if classes == 2 else (0, classes)
-        self._scores: Floats = np.empty(shape)
+        self._scores: Floats = np.empty(0)
         self._labels: Floats = np.empty(0)
+        if classes > 2:
+            self.weights = np.array([1.0])
+            self._scores = np.empty((0, classes))
+        self.loss = 0.0
+        self._precision: Floats = np.eye(len(self.weights))
 
     def add(self, scores: Floats, labels: Floats) -> None:
         """Store the scores f(x) and labels of rounds for `fit`."""
         if len(self._labels):
-            scores = np.concatenate((self._scores, scores))
-            labels = np.concatenate((self._labels, labels))
+            scores = np.concatenate([self._scores, scores])
+            labels = np.concatenate([self._labels, labels])
         self._scores = scores
         self._labels = labels
         if len(labels) >= 16 * WINDOW:  # fitting many windows at once is faster
@@ -80,22 +81,28 @@ class Calibration(Stateful):
         """Fit the link to all complete windows that are stored."""
         scores = self._scores
         labels = self._labels
-        done = len(labels) // WINDOW * WINDOW
-        if not done:
+        windows = len(labels) // WINDOW
+        if not windows:
             return
+        done = windows * WINDOW
         shares = np.empty(done)  # P(y) of each round; with two classes P(+1) - P(-1)
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, done, WINDOW):
-                part = slice(start, start + WINDOW)
-                shares[part] = self._step(scores[part], labels[part])
+                window = slice(start, start + WINDOW)
+                shares[window] = self._step(scores[window], labels[window])
         if scores.ndim == 1:
             shares = 0.5 + 0.5 * labels[:done] * shares
-        logs = np.log(np.maximum(shares, self.least))
+        logs = self._logs(shares)
         # one sum per window: independent of how the stream is cut into pieces
         for logs_of_window in logs.reshape(-1, WINDOW):
             self.loss -= float(logs_of_window.sum())
         self._scores = scores[done:].copy()
         self._labels = labels[done:].copy()
+
+    def _logs(self, shares: Floats) -> Floats:
+        """log P(y); smaller probabilities than `least` are clipped to it."""
+        clipped = np.maximum(shares, self.least)
+        return np.log(clipped)
 
     def _step(self, scores: Floats, labels: Floats) -> Floats:
         """One Newton step on a window; returns `shares` (see `fit`) by the link before the step."""
@@ -104,11 +111,14 @@ class Calibration(Stateful):
         else:
             slopes = self._slopes_of_classes(scores, labels)
         if math.isfinite(slopes.curvature[0][0]):  # not if squares of huge scores overflow
-            self._precision = self.memory * self._precision + slopes.curvature
+            before = self.weights
+            earlier = self.memory * self._precision
+            self._precision = earlier + slopes.curvature
             _, step, _ = dposv(self._precision, slopes.gradient)
-            weights = self.weights + step
+            weights = before + step
             # if f was confident and wrong, a full step could overshoot and make α negative
-            weights[0] = max(weights[0], 0.5 * self.weights[0])
+            lowest = 0.5 * before[0]
+            weights[0] = max(weights[0], lowest)
             self.weights = weights
         return slopes.shares
 
@@ -116,42 +126,57 @@ class Calibration(Stateful):
         """Derivatives on a window with two classes, with respect to α and β."""
         shares = self._difference(scores)
         missed = labels - shares
-        gradient = [0.5 * ddot(scores, missed), 0.5 * ddot(_ONES, missed)]
-        variance = 0.25 - 0.25 * shares * shares
+        by_slope = 0.5 * ddot(scores, missed)
+        by_offset = 0.5 * ddot(_ONES, missed)
+        squares = 0.25 * shares * shares
+        variance = 0.25 - squares
         products = scores * variance
         prior = 1.0 - self.memory
         slope = ddot(scores, products) + prior
         mixed = ddot(_ONES, products)
         offset = ddot(_ONES, variance) + prior
-        return _Slopes(shares, gradient, [[slope, mixed], [mixed, offset]])
+        return _Slopes(
+            shares=shares,
+            gradient=[by_slope, by_offset],
+            curvature=[[slope, mixed], [mixed, offset]],
+        )
 
     def _slopes_of_classes(self, scores: Floats, labels: Floats) -> _Slopes:
         """Derivatives on a window with several classes, with respect to α."""
         p = self.probabilities(scores)
-        true = (np.arange(len(labels)), labels.astype(np.int64))
-        mean = (p * scores).sum(axis=1)  # mean of f_c under P
-        gradient = (scores[true] - mean).sum()
+        products = p * scores
+        mean = products.sum(axis=1)  # mean of f_c under P
+        missed = _of_class(scores, labels) - mean
+        gradient = missed.sum()
         prior = 1.0 - self.memory
-        curvature = (p * scores * scores).sum() - ddot(mean, mean) + prior
-        return _Slopes(p[true], [gradient], [[curvature]])
+        squares = (products * scores).sum()
+        curvature = squares - ddot(mean, mean) + prior
+        return _Slopes(
+            shares=_of_class(p, labels),
+            gradient=[gradient],
+            curvature=[[curvature]],
+        )
 
     def _difference(self, scores: Floats) -> Floats:
         """P(y = +1) - P(y = -1) of two classes."""
-        slope, offset = (0.5 * self.weights).tolist()
-        return np.asarray(np.tanh(slope * scores + offset))
+        halves = 0.5 * self.weights
+        slope, offset = halves.tolist()
+        logits = slope * scores + offset
+        return np.asarray(np.tanh(logits))
 
     def log_loss(self, rounds: int) -> float:
         """Mean of `-log P(y)` per round; `rounds` is the number of all rounds added."""
         self.fit()
-        loss = self.loss + self.loss_of(self._scores, self._labels)
-        return loss / max(rounds, 1)
+        rest = self.loss_of(self._scores, self._labels)
+        return (self.loss + rest) / max(rounds, 1)
 
     def loss_of(self, scores: Floats, labels: Floats) -> float:
         """Sum of `-log P(y)` of rows with these scores and labels, by the link so far."""
-        columns: Any = labels > 0 if scores.ndim == 1 else labels
-        true = (np.arange(len(labels)), columns.astype(np.int64))
-        shares = self.probabilities(scores)[true]
-        logs = np.log(np.maximum(shares, self.least))
+        p = self.probabilities(scores)
+        classes = labels
+        if scores.ndim == 1:  # -1 and +1 are the columns 0 and 1
+            classes = (labels > 0).astype(float)
+        logs = self._logs(_of_class(p, classes))
         return -float(logs.sum())
 
     def probabilities(self, scores: Floats) -> Floats:
@@ -166,8 +191,20 @@ class Calibration(Stateful):
         array of shape (n, 2) with columns for -1 and +1, or (n, k)
         """
         if scores.ndim == 1:
-            positive = 0.5 + 0.5 * self._difference(scores)
-            return np.stack((1.0 - positive, positive), axis=1)
+            difference = self._difference(scores)
+            positive = 0.5 + 0.5 * difference
+            negative = 1.0 - positive
+            return np.stack((negative, positive), axis=1)
         logits = self.weights[0] * scores
-        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+        largest = logits.max(axis=1, keepdims=True)
+        odds: Floats = np.exp(logits - largest)  # no exponent is positive: nothing overflows
+        total: Floats = odds.sum(axis=1, keepdims=True)
+        return odds / total
+
+
+def _of_class(table: Floats, classes: Floats) -> Floats:
+    """The entry of each row of a table in the column of its class."""
+    rows = np.arange(len(classes))
+    columns = classes.astype(np.int64)
+    entries: Floats = table[rows, columns]
+    return entries

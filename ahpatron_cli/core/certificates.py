@@ -17,16 +17,16 @@ All theorems require κ(x, x) <= 1, as is the case for every kernel of this pack
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from math import ceil, hypot, inf, isclose, log, log2, sqrt
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ahpatron_cli.core.engine import Player
+from ahpatron_cli.core.conversion import Conversion
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners import Ahpatron, Perceptron
+from ahpatron_cli.core.learners.ahpatron import Ahpatron
 from ahpatron_cli.core.numerics import EPS, NEAR_TIE, daxpy
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Rows
@@ -36,6 +36,7 @@ Counts: TypeAlias = Mapping[str, Any]
 """Counts of a run by name: its tally and the statistics of its learner."""
 Pieces: TypeAlias = Callable[[], Iterable[tuple[Rows, Floats]]]
 """A function that reads the stream from the start: yields rows and labels piece by piece."""
+ToPoints: TypeAlias = Callable[[Rows], Points]
 
 SAMPLE = 2000
 """Number of examples to which hypotheses are fitted."""
@@ -63,59 +64,83 @@ def comparators(
     Rounding must not make a bound too small. If the error of a kernel value is at most δ, that of
     f(x) is at most δ·Σ|a_i| and that of ‖f‖² at most δ·(Σ|a_i|)²; both are added.
     """
-    to_points = Player(Perceptron(), kernel).points_of
+    to_points = Conversion(kernel).convert
     sample, labels = _draw_sample(pieces, rounds=rounds, seed=seed, to_points=to_points)
     gram = kernel.between(sample, sample)
     gram = (gram + gram.T) / 2
     costs = [C * rounds / len(labels) for C in SVM_COSTS]  # the sample represents the stream
-    machines = svm_path(gram, labels, costs, seed)
+    machines = svm_path(gram, labels, costs, seed=seed)
     weights = np.array([labels, *machines])
+    rounding = 8 * EPS * sample.largest
+    error = 1e-12 + min(NEAR_TIE, rounding)  # δ
+    directions = _directions(weights, gram, error)
+    norms = _grid_of_norms(rounds, radii)
+    errors = rounds * directions.errors[:, None]
+    losses = errors * norms
+    for points, signs in _blocks(pieces, to_points):
+        K = kernel.between(sample, points)
+        margins = directions.coefficients @ K * signs
+        scaled = margins[:, None] * norms[:, None]
+        hinge = np.maximum(0.0, 1.0 - scaled)
+        losses += hinge.sum(axis=2)
     names = [f"mean of {len(labels)}"]
     names += [f"SVM, C = {C:.3g}" for C in SVM_COSTS]
-    error = 1e-12 + min(NEAR_TIE, 8 * EPS * sample.largest)  # δ
-    masses = np.abs(weights).sum(axis=1)  # Σ|a_i|
-    squares = ((weights @ gram) * weights).sum(axis=1)  # ‖f‖²
-    lengths = np.sqrt(np.maximum(squares, 0) + error * masses**2)
-    lengths[lengths == 0] = inf  # such a direction is that of f = 0
-    directions = weights / lengths[:, None]
-    norms = _grid_of_norms(rounds, radii)
-    losses = rounds * (error * masses / lengths)[:, None] * norms
-    for points, signs in _blocks(pieces, to_points):
-        margins = directions @ kernel.between(sample, points) * signs
-        hinge = np.maximum(0.0, 1.0 - margins[:, None] * norms[:, None])
-        losses += hinge.sum(axis=2)
     candidates = [Comparator("0", loss=float(rounds), norm=0.0)]
     for name, of_direction in zip(names, losses.tolist(), strict=True):
-        pairs = zip(of_direction, norms.tolist(), strict=True)
-        candidates += [Comparator(name, loss=loss, norm=norm) for loss, norm in pairs]
+        for loss, norm in zip(of_direction, norms.tolist(), strict=True):
+            comparator = Comparator(name, loss=loss, norm=norm)
+            candidates.append(comparator)
     return candidates
+
+
+class _Directions(NamedTuple):
+    """Hypotheses of norm 1, or slightly below."""
+
+    coefficients: Floats
+    """A row for each hypothesis, a column for each example of the sample."""
+    errors: Floats
+    """Upper bound on the rounding error of f(x), for each hypothesis."""
+
+
+def _directions(weights: Floats, gram: Floats, error: float) -> _Directions:
+    """The hypotheses with these coefficients, scaled to norm 1; `error` is δ of `comparators`."""
+    masses = np.abs(weights).sum(axis=1)  # Σ|a_i|
+    products = (weights @ gram) * weights
+    squares = np.maximum(products.sum(axis=1), 0)  # ‖f‖²
+    lengths = np.sqrt(squares + error * masses**2)
+    lengths[lengths == 0] = inf  # such a direction is that of f = 0
+    errors = error * masses / lengths
+    return _Directions(weights / lengths[:, None], errors)
 
 
 def _grid_of_norms(rounds: int, radii: Iterable[float]) -> Floats:
     """Norms of comparators: 16 an octave, and `radii`."""
     largest = max(sqrt(2 * rounds), 2.0)  # beyond, ‖f‖² alone exceeds 2T, the bound at f = 0
-    count = 1 + ceil(16 * log2(largest * 64))
-    grid = np.geomspace(1 / 64, largest, count)
+    octaves = log2(largest * 64)
+    steps = ceil(16 * octaves)
+    grid = np.geomspace(1 / 64, largest, 1 + steps)
     within = [radius for radius in radii if radius <= largest]
     return np.union1d(grid, within)
 
 
-def _blocks(pieces: Pieces, to_points: Callable[[Rows], Points]) -> Iterator[tuple[Points, Floats]]:
+def _blocks(pieces: Pieces, to_points: ToPoints) -> Iterator[tuple[Points, Floats]]:
     """The stream in blocks of at most 256 rounds: points and labels."""
     for rows, signs in pieces():
         points = to_points(rows)
-        for start in range(0, len(signs), 256):
-            stop = min(start + 256, len(signs))
+        rounds = len(signs)
+        for start in range(0, rounds, 256):
+            stop = min(start + 256, rounds)
             yield points.slice(start, stop), signs[start:stop]
 
 
 def _draw_sample(
-    pieces: Pieces, *, rounds: int, seed: int, to_points: Callable[[Rows], Points]
+    pieces: Pieces, *, rounds: int, seed: int, to_points: ToPoints
 ) -> tuple[Points, Floats]:
     """Draw a random sample of the stream: points and labels."""
     rng = np.random.default_rng([seed, rounds])
     size = min(rounds, SAMPLE)
-    chosen = np.sort(rng.choice(rounds, size, replace=False))
+    chosen = rng.choice(rounds, size, replace=False)
+    chosen.sort()
     parts: list[Points] = []
     labels: list[Floats] = []
     for rows, signs in pieces():
@@ -124,13 +149,17 @@ def _draw_sample(
         parts.append(to_points(rows).subset(here))
         labels.append(signs[here])
         chosen -= len(signs)
-    sample = parts[0].widened(parts[-1].width)
+    width = parts[-1].width
+    sample = parts[0].widened(width)
     for part in parts[1:]:
-        sample.extend(part.widened(sample.width))
+        widened = part.widened(width)
+        sample.extend(widened)
     return sample, np.concatenate(labels)
 
 
-def svm_path(gram: Floats, labels: Floats, costs: Sequence[float], seed: int) -> Iterator[Floats]:
+def svm_path(
+    gram: Floats, labels: Floats, costs: Sequence[float], *, seed: int
+) -> Iterator[Floats]:
     """For each cost C, the coefficients that minimise `‖f‖²/2 + C·Σ max(0, 1 - y_i·f(x_i))`.
 
     Dual coordinate ascent: with a_i = α_i·y_i and 0 <= α_i <= C, each step maximises over one α_i,
@@ -147,104 +176,207 @@ def svm_path(gram: Floats, labels: Floats, costs: Sequence[float], seed: int) ->
     for cost in costs:
         for _ in range(30):
             gains = (1.0 - labels * values) / diagonal
-            changes = np.clip(alphas + gains, 0.0, cost) - alphas
-            active = np.flatnonzero(np.abs(changes) > 0.01 * cost)
+            clipped = np.clip(alphas + gains, 0.0, cost)
+            changes = np.abs(clipped - alphas)
+            active = np.flatnonzero(changes > 0.01 * cost)
             if not len(active):
                 break
             for i in rng.permutation(active).tolist():
                 sign = signs[i]
                 before = alphas.item(i)
-                gain = (1.0 - sign * values.item(i)) / diagonal.item(i)
+                loss = 1.0 - sign * values.item(i)
+                gain = loss / diagonal.item(i)
                 after = min(max(before + gain, 0.0), cost)
                 alphas[i] = after
-                daxpy(rows[i], values, a=(after - before) * sign)
+                change = (after - before) * sign
+                daxpy(rows[i], values, a=change)
         yield alphas * labels
+
+
+_near = partial(isclose, rel_tol=1e-9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What theorems need to know of a run; what its learner does not have keeps its default."""
+
+    budget: int = 0
+    """B."""
+    epsilon: float = 0.0
+    """ε."""
+    radius: float = inf
+    """U."""
+    step: float = 0.0
+    """λ."""
+    schedule: str = ""
+    selection: str = ""
+    rescale: float | str = ""
+    margin_updates: int = 0
+    """|N_T|."""
+    margin_steps: float = 0.0
+    """Σ λ_t over N_T."""
+    zeta: float = 0.0
+    """ζ with `Σ ‖f_t - f̄_t‖ <= ζ·U·J` over J halvings."""
+
+    @property
+    def ratio(self) -> float:
+        """U/√B."""
+        return self.radius / sqrt(self.budget)
+
+    @property
+    def share(self) -> float:
+        """`a = (1/4 + 9ζ/2)·U/√B` of Theorem 6."""
+        factor = 1 / 4 + 9 / 2 * self.zeta
+        return factor * self.radius / sqrt(self.budget)
+
+
+def _run_of(params: Params, counts: Counts) -> Run:
+    """The run with these parameters and counts; without counts, before its first round."""
+    found = {**counts, **params}
+    if found.get("radius") == "inf":
+        found["radius"] = inf
+    found["zeta"] = 0.0
+    if counts.get("halvings"):
+        found["zeta"] = counts["zeta"] + 1e-6  # more than rounding errors
+    known = {}
+    for field in fields(Run):
+        if field.name in found:
+            known[field.name] = found[field.name]
+    return Run(**known)
+
+
+Conditions: TypeAlias = dict[str, bool]
+"""The text of each condition, and whether it holds."""
+
+
+def _no_conditions(run: Run) -> Conditions:
+    return {}
+
+
+def _radius(run: Run) -> float:
+    """U: the learner keeps f in this ball, so the theorem holds for comparators in it."""
+    return run.radius
+
+
+def _no_settings(given: Params) -> Params:
+    return {}
 
 
 @dataclass(frozen=True)
 class Theorem:
-    """A mistake bound; its functions take the parameters and counts of a run by name."""
+    """A mistake bound, with the conditions under which it holds."""
 
     key: str
     """The value of `--theorem`."""
     title: str
     learners: tuple[str, ...]
     """The learner of the theorem, then learners that are the same with other defaults."""
-    bound: Callable[..., float]
-    """The bound for a comparator, which is the first argument."""
+    bound: Callable[[Comparator, Run], float]
     counts: Literal["mistakes", "failures"] = "failures"
     """The count that is bounded, as in `Certificate`."""
-    conditions: Callable[..., Iterable[tuple[str, bool]]] = lambda **_: ()
-    """For each condition its text, and whether it holds."""
-    radius: Callable[..., float] = lambda radius=inf, **_: radius
-    """The largest norm of a comparator: U, if the learner has this parameter."""
-    settings: Callable[[Params], Params] = lambda given: {}
+    conditions: Callable[[Run], Conditions] = _no_conditions
+    radius: Callable[[Run], float] = _radius
+    """The largest norm of a comparator."""
+    settings: Callable[[Params], Params] = _no_settings
     """Parameters that meet the conditions together with the given ones."""
 
     def failing(self, params: Params, counts: Counts | None = None) -> list[str]:
         """The conditions that fail; without counts, those that fail whatever happens in the run."""
-        conditions = self.conditions(**_quantities(params, counts or {}))
-        return [text for text, holds in conditions if not holds]
+        run = _run_of(params, counts or {})
+        conditions = self.conditions(run)
+        return [text for text, holds in conditions.items() if not holds]
 
 
-def _quantities(params: Params, counts: Counts) -> dict[str, Any]:
-    """Parameters and counts of a run, and ζ with `Σ ‖f_t - f̄_t‖ <= ζ·U·J` over J halvings."""
-    numbers = {name: inf if value == "inf" else value for name, value in params.items()}
-    zeta = 0.0
-    if counts.get("halvings"):
-        zeta = counts["zeta"] + 1e-6  # more than rounding errors
-    return {**counts, **numbers, "zeta": zeta}
-
-
-def _theorem_1(f: Comparator, **_: Any) -> float:
+def _theorem_1(f: Comparator, run: Run) -> float:
     """Theorem 1: `2·L_T(f) + ‖f‖²`."""
     return 2 * f.loss + f.norm**2
 
 
-def _theorem_2(f: Comparator, **_: Any) -> float:
+def _theorem_2(f: Comparator, run: Run) -> float:
     """Theorem 2: `L_T(f) + ‖f‖·√L_T(f) + ‖f‖²`."""
-    return f.loss + f.norm * sqrt(f.loss) + f.norm**2
+    mixed = f.norm * sqrt(f.loss)
+    return f.loss + mixed + f.norm**2
 
 
-def _theorem_3(f: Comparator, step: float, epsilon: float, margin_updates: int, **_: Any) -> float:
+def _theorem_3(f: Comparator, run: Run) -> float:
     """`(L_T(f) + ‖f‖²/(2λ) + (λ/2 - ε)·|N_T|)/(1 - λ/2)`: Theorem 3, solved for |M'_T|.
 
     The sum of δ_t/(2λ) telescopes to at most ‖f‖²/(2λ). Corollary 1 is the case λ = 1.
     """
-    right = f.loss + f.norm**2 / (2 * step) + (step / 2 - epsilon) * margin_updates
+    step = run.step
+    square = f.norm**2 / (2 * step)
+    margins = (step / 2 - run.epsilon) * run.margin_updates
+    right = f.loss + square + margins
     return right / (1 - step / 2)
 
 
-def _corollary_2(
-    f: Comparator, radius: float, epsilon: float, margin_steps: float, margin_updates: int, **_: Any
-) -> float:
+def _corollary_1_conditions(run: Run) -> Conditions:
+    return {
+        "a constant λ_t": run.schedule == "constant",
+        "λ = 1": _near(run.step, 1.0),
+        "U = ∞": run.radius == inf,
+        "1/2 < ε < 1": 1 / 2 < run.epsilon < 1,
+    }
+
+
+def _theorem_3_conditions(run: Run) -> Conditions:
+    return {
+        "a constant λ_t": run.schedule == "constant",
+        "λ < 2": run.step < 2,
+        "λ/2 < ε < 1": run.step / 2 < run.epsilon < 1,
+    }
+
+
+def _corollary_2(f: Comparator, run: Run) -> float:
     """Corollary 2: `A + 9U² + 3U·√A`, `A = max(L_T(f) + 2U² + Σ_{t∈N_T}(λ_t/2 - ε), 0)`."""
-    margins = margin_steps / 2 - epsilon * margin_updates
-    base = max(f.loss + 2 * radius**2 + margins, 0.0)  # A
-    return base + 9 * radius**2 + 3 * radius * sqrt(base)
+    U = run.radius
+    margins = run.margin_steps / 2 - run.epsilon * run.margin_updates
+    square = U**2
+    A = f.loss + 2 * square + margins
+    A = max(A, 0.0)
+    return A + 9 * square + 3 * U * sqrt(A)
 
 
-def _theorem_4(
-    f: Comparator, budget: int, radius: float, epsilon: float, margin_updates: int, **_: Any
-) -> float:
+def _corollary_2_conditions(run: Run) -> Conditions:
+    # λ_t = U/√(U² + |M'_t|) is largest in the first round, where f = 0 and |M'_t| = 1
+    largest_step = run.radius / hypot(run.radius, 1)
+    return {
+        "an adaptive λ_t": run.schedule == "adaptive",
+        "λ = 1": _near(run.step, 1.0),
+        "U < ∞": run.radius < inf,
+        "U/(2√(U² + 1)) < ε < 1": largest_step / 2 < run.epsilon < 1,
+    }
+
+
+def _theorem_4(f: Comparator, run: Run) -> float:
     """Theorem 4: `L + max(12·U/√B·L + Δ̄, 0.9·U/√B·L + √B/(2U)·‖f‖² + Δ_)`, L = L_T(f)."""
-    ratio = radius / sqrt(budget)
-    upper = (3 * ratio - epsilon) / (1 - 3 * ratio) * margin_updates
-    lower = (ratio / sqrt(2) - epsilon) / (1 - ratio / sqrt(2)) * margin_updates
-    spread = f.norm**2 / (2 * ratio)
+    ratio = run.ratio
+    upper = _per_margin_update(3 * ratio, run)  # Δ̄
+    lower = _per_margin_update(ratio / sqrt(2), run)  # Δ_
+    square = f.norm**2 / (2 * ratio)
     first = 12 * ratio * f.loss + upper
-    second = 0.9 * ratio * f.loss + spread + lower
+    second = 0.9 * ratio * f.loss + square + lower
     return f.loss + max(first, second)
 
 
-def _share(budget: int, radius: float, zeta: float) -> float:
-    """`a = (1/4 + 9ζ/2)·U/√B` of Theorem 6."""
-    return (1 / 4 + 9 / 2 * zeta) * radius / sqrt(budget)
+def _per_margin_update(a: float, run: Run) -> float:
+    """`(a - ε)/(1 - a)·|N_T|`, negative if ε > a."""
+    return (a - run.epsilon) / (1 - a) * run.margin_updates
 
 
-def _theorem_6(
-    f: Comparator, budget: int, radius: float, epsilon: float, margin_updates: int, **run: Any
-) -> float:
+def _theorem_4_conditions(run: Run) -> Conditions:
+    return {
+        "c_t = 0.6": not isinstance(run.rescale, str) and _near(run.rescale, 0.6),
+        "a constant λ_t": run.schedule == "constant",
+        "half of S to stay": run.selection != "nearest",
+        "λ = √2·U/√B": _near(run.step, sqrt(2) * run.ratio),
+        "B >= 50": run.budget >= 50,
+        "U <= √B/4": run.ratio <= 1 / 4,
+        "3U/√B < ε < 1": 3 * run.ratio < run.epsilon < 1,
+    }
+
+
+def _theorem_6(f: Comparator, run: Run) -> float:
     """`L + (a/γ)·L + ((1-2ζ)/γ)·‖f‖²·√B/U + (a - ε)/(1 - a)·|N_T|` at γ = 1 - a, L = L_T(f).
 
     γ is a parameter of the analysis only, and the theorem allows every γ <= 1 - a. If ζ <= 1/2,
@@ -252,29 +384,49 @@ def _theorem_6(
     negative `(1-2ζ)·‖f‖²` by 1 - a, and a smaller divisor would give less. If nothing was halved,
     the bound is proven for ζ = 0 only.
     """
-    zeta: float = run["zeta"]
-    a = _share(budget, radius, zeta)
+    a = run.share
     gamma = 1 - a
-    spread = (1 - 2 * zeta) * f.norm**2 * sqrt(budget) / radius
-    margins = (a - epsilon) / gamma * margin_updates
-    return f.loss + a / gamma * f.loss + spread / gamma + margins
+    square = (1 - 2 * run.zeta) * f.norm**2
+    square *= sqrt(run.budget)
+    square /= run.radius
+    losses = f.loss + a / gamma * f.loss
+    return losses + square / gamma + _per_margin_update(a, run)
 
 
-def _forgetron_bound(f: Comparator, **_: Any) -> float:
+def _theorem_6_conditions(run: Run) -> Conditions:
+    return {
+        "c_t = ‖f_t‖/U": run.rescale == "keep",
+        "a constant λ_t": run.schedule == "constant",
+        "half of S to stay": run.selection != "nearest",
+        "λ = U/(2√B)": _near(run.step, run.ratio / 2),
+        "B >= 16": run.budget >= 16,
+        "(1/4 + 9ζ/2)·U/√B < ε < 1": run.share < run.epsilon < 1,
+    }
+
+
+def _forgetron_bound(f: Comparator, run: Run) -> float:
     """`4·L_T(f) + 2·‖f‖²`."""
     return 4 * f.loss + 2 * f.norm**2
 
 
-def _forgetron_radius(budget: int, **_: Any) -> float:
+def _forgetron_conditions(run: Run) -> Conditions:
+    return {"B >= 84": run.budget >= 84}
+
+
+def _forgetron_radius(run: Run) -> float:
     """`√(B+1) / (4·√ln(B+1))`."""
-    return sqrt(budget + 1) / (4 * sqrt(log(budget + 1)))
+    size = run.budget + 1
+    divisor = 4 * sqrt(log(size))
+    return sqrt(size) / divisor
 
 
 def _ahpatron_settings(given: Params, step: float, rescale: float | str) -> Params:
     """Default settings: `U = √B/4`, `ε = 0.9` (or the U that a given ε allows), `λ = step·U/√B`."""
-    root = sqrt(float(given.get("budget", Ahpatron.budget)))
+    budget = float(given.get("budget", Ahpatron.budget))
     epsilon = float(given.get("epsilon", 0.9))
-    radius = float(given.get("radius", root * min(1 / 4, 0.3 * epsilon)))
+    root = sqrt(budget)
+    largest = root * min(1 / 4, 0.3 * epsilon)
+    radius = float(given.get("radius", largest))
     return {
         "epsilon": epsilon,
         "radius": radius,
@@ -285,14 +437,28 @@ def _ahpatron_settings(given: Params, step: float, rescale: float | str) -> Para
     }
 
 
-def _avp_settings(given: Params) -> Params:
+def _theorem_4_settings(given: Params) -> Params:
+    return _ahpatron_settings(given, step=sqrt(2), rescale=0.6)
+
+
+def _theorem_6_settings(given: Params) -> Params:
+    return _ahpatron_settings(given, step=1 / 2, rescale="keep")
+
+
+def _corollary_1_settings(given: Params) -> Params:
+    return {"epsilon": 0.75, "radius": inf, "step": 1.0, "schedule": "constant"}
+
+
+def _corollary_2_settings(given: Params) -> Params:
+    return {"radius": 5.0, "step": 1.0, "schedule": "adaptive"}
+
+
+def _theorem_3_settings(given: Params) -> Params:
     """Default settings: λ = 1/4, for which bounds are often smallest, and ε >= (λ/2 + 1)/2."""
     step = float(given.get("step", 1 / 4))
     epsilon = max(0.75, 0.5 + step / 4)
     return {"step": step, "epsilon": epsilon, "schedule": "constant"}
 
-
-_near = partial(isclose, rel_tol=1e-9)
 
 THEOREMS: tuple[Theorem, ...] = (
     Theorem(
@@ -314,70 +480,40 @@ THEOREMS: tuple[Theorem, ...] = (
         title="Corollary 1",
         learners=("avp",),
         bound=_theorem_3,
-        conditions=lambda schedule, step, radius, epsilon, **_: (
-            ("a constant λ_t", schedule == "constant"),
-            ("λ = 1", _near(step, 1.0)),
-            ("U = ∞", radius == inf),
-            ("1/2 < ε < 1", 1 / 2 < epsilon < 1),
-        ),
-        settings=lambda _: {"epsilon": 0.75, "radius": inf, "step": 1.0, "schedule": "constant"},
+        conditions=_corollary_1_conditions,
+        settings=_corollary_1_settings,
     ),
     Theorem(
         key="corollary-2",
         title="Corollary 2",
         learners=("avp",),
         bound=_corollary_2,
-        conditions=lambda schedule, step, radius, epsilon, **_: (
-            ("an adaptive λ_t", schedule == "adaptive"),
-            ("λ = 1", _near(step, 1.0)),
-            ("U < ∞", radius < inf),
-            # λ_t = U/√(U² + |M'_t|) is largest in the first round, where f = 0 and |M'_t| = 1
-            ("U/(2√(U² + 1)) < ε < 1", radius / hypot(radius, 1) / 2 < epsilon < 1),
-        ),
-        settings=lambda _: {"radius": 5.0, "step": 1.0, "schedule": "adaptive"},
+        conditions=_corollary_2_conditions,
+        settings=_corollary_2_settings,
     ),
     Theorem(
         key="3",
         title="Theorem 3",
         learners=("avp",),
         bound=_theorem_3,
-        conditions=lambda schedule, step, epsilon, **_: (
-            ("a constant λ_t", schedule == "constant"),
-            ("λ < 2", step < 2),
-            ("λ/2 < ε < 1", step / 2 < epsilon < 1),
-        ),
-        settings=_avp_settings,
+        conditions=_theorem_3_conditions,
+        settings=_theorem_3_settings,
     ),
     Theorem(
         key="4",
         title="Theorem 4",
         learners=("ahpatron", "ahpatron+"),
         bound=_theorem_4,
-        conditions=lambda rescale, schedule, selection, step, radius, budget, epsilon, **_: (
-            ("c_t = 0.6", rescale != "keep" and _near(rescale, 0.6)),
-            ("a constant λ_t", schedule == "constant"),
-            ("half of S to stay", selection != "nearest"),
-            ("λ = √2·U/√B", _near(step, sqrt(2) * (radius / sqrt(budget)))),
-            ("B >= 50", budget >= 50),
-            ("U <= √B/4", radius / sqrt(budget) <= 1 / 4),
-            ("3U/√B < ε < 1", 3 * (radius / sqrt(budget)) < epsilon < 1),
-        ),
-        settings=lambda given: _ahpatron_settings(given, step=sqrt(2), rescale=0.6),
+        conditions=_theorem_4_conditions,
+        settings=_theorem_4_settings,
     ),
     Theorem(
         key="6",
         title="Theorem 6",
         learners=("ahpatron", "ahpatron+"),
         bound=_theorem_6,
-        conditions=lambda rescale, schedule, selection, step, radius, budget, epsilon, zeta, **_: (
-            ("c_t = ‖f_t‖/U", rescale == "keep"),
-            ("a constant λ_t", schedule == "constant"),
-            ("half of S to stay", selection != "nearest"),
-            ("λ = U/(2√B)", _near(step, radius / sqrt(budget) / 2)),
-            ("B >= 16", budget >= 16),
-            ("(1/4 + 9ζ/2)·U/√B < ε < 1", _share(budget, radius, zeta) < epsilon < 1),
-        ),
-        settings=lambda given: _ahpatron_settings(given, step=1 / 2, rescale="keep"),
+        conditions=_theorem_6_conditions,
+        settings=_theorem_6_settings,
     ),
     Theorem(
         key="forgetron",
@@ -385,7 +521,7 @@ THEOREMS: tuple[Theorem, ...] = (
         learners=("forgetron",),
         bound=_forgetron_bound,
         counts="mistakes",
-        conditions=lambda budget, **_: [("B >= 84", budget >= 84)],
+        conditions=_forgetron_conditions,
         radius=_forgetron_radius,
     ),
 )
@@ -400,8 +536,8 @@ def theorems_of(learner: str, asked: str | None = None) -> list[Theorem]:
 
 def radii_of(learner: str, params: Params) -> list[float]:
     """The largest norm of a comparator in each theorem about a learner."""
-    quantities = _quantities(params, {})
-    return [theorem.radius(**quantities) for theorem in theorems_of(learner)]
+    run = _run_of(params, {})
+    return [theorem.radius(run) for theorem in theorems_of(learner)]
 
 
 class BrokenTheoremError(AssertionError):
@@ -446,34 +582,39 @@ def certify(
             certificates[theorem.key] = _certificate(
                 theorem, params=params, counts=counts, candidates=candidates
             )
-    shown = {theorem.key for theorem in theorems_of(learner, asked)}
-    applying = [certificate for key, certificate in certificates.items() if key in shown]
+    shown = [theorem.key for theorem in theorems_of(learner, asked)]
+    applying = [certificates[key] for key in shown if key in certificates]
     # a special case equals the general theorem up to rounding: the first of them is returned
-    return min(applying, key=lambda certificate: round(certificate.bound, 6), default=None)
+    return min(applying, key=_rounded_bound, default=None)
+
+
+def _rounded_bound(certificate: Certificate) -> float:
+    return round(certificate.bound, 6)
 
 
 def _certificate(
     theorem: Theorem, *, params: Params, counts: Counts, candidates: Sequence[Comparator]
 ) -> Certificate:
     """The guarantee of a theorem whose conditions hold, for the comparator with the least bound."""
-    run = _quantities(params, counts)
-    radius = theorem.radius(**run)
+    run = _run_of(params, counts)
+    radius = theorem.radius(run)
     in_ball = [f for f in candidates if f.norm <= radius]
-    bounds = [theorem.bound(f, **run) for f in in_ball]
+    bounds = [theorem.bound(f, run) for f in in_ball]
     bound = min(bounds)
-    f = in_ball[bounds.index(bound)]
-    bound += 1e-9 * (counts["rounds"] + abs(bound))  # more than rounding errors
+    best = bounds.index(bound)
+    f = in_ball[best]
+    rounds = counts["rounds"]
+    bound += 1e-9 * (rounds + abs(bound))  # more than rounding errors
     if theorem.counts == "failures":
         count = counts["nonpositive_margins"]
-        trivial = counts["rounds"] - counts["margin_updates"]
+        trivial = rounds - counts["margin_updates"]
     else:
         count = counts["mistakes"]
-        trivial = counts["rounds"]
+        trivial = rounds
     if not count <= bound:
-        raise BrokenTheoremError(
-            f"{theorem.title} is broken: {theorem.learners[0]} has {count} {theorem.counts}, "
-            f"the bound is {bound!r}; {f}, {dict(counts)}, parameters {dict(params)}"
-        )
+        what = f"{theorem.learners[0]} has {count} {theorem.counts}, the bound is {bound!r}"
+        where = f"{f}, {dict(counts)}, parameters {dict(params)}"
+        raise BrokenTheoremError(f"{theorem.title} is broken: {what}; {where}")
     return Certificate(
         theorem=theorem.title,
         counts=theorem.counts,

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.budget import Reduction
 from ahpatron_cli.core.errors import NumericalError
+from ahpatron_cli.core.gram import Gram
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.numerics import (
     CANCELLED,
@@ -29,6 +29,7 @@ from ahpatron_cli.core.numerics import (
     first_smallest,
 )
 from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.reduction import Reduction
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stateful, StateReader
 
@@ -37,16 +38,28 @@ class Hypothesis(Stateful, ABC):
     """Interface of a hypothesis f: open a block of examples, read f(x) per round, close it."""
 
     size: int | None = 0  # |S|; None if f is not made of examples
-    successor: Hypothesis | None = None  # set by an update: f from the next round on
+    successor: Hypothesis | None = None  # set by an update: opens the rest of the block
     noise = -1.0  # |values| up to this may be pure rounding: use `careful` instead
     scale = 1.0
     t = 0  # the current round of the block, set by the engine before each update
     values: Any  # f(x) of each round of the open block, as f is now, in units of `scale`
     block: Points  # the examples of the open block
 
-    def open(self, block: Points) -> None:
-        """Start a block: compute what is needed to read f at its examples."""
+    def open(self, block: Points, start: int = 0) -> None:
+        """Start a block: compute what is needed to read f at its examples.
+
+        `start` is the first round to come, if another f has been used in the earlier ones.
+        """
         self.block = block
+
+    def reopen(self) -> None:
+        """Have the engine open the rest of the block again, which the update has closed."""
+        self.successor = self
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the update has closed the block, so that the rest of it will be opened again."""
+        return self.successor is self
 
     def careful(self, t: int) -> float:
         """f(x) of round t in units of `scale`; exactly 0 if its terms cancel up to rounding."""
@@ -82,8 +95,17 @@ class Expansion(Hypothesis):
 
     Attributes
     ----------
+    points : Points or None
+        The examples of S, then, in an open block, those of the block; None before the first block.
+    size : int
+        |S|.
     a : array of shape (columns,) or (columns, k)
         Coefficients in units of `scale`; between blocks only those of S, with scale 1.
+    square : float or array of shape (k,)
+        ‖f‖², updated with f; NaN if it is no longer tracked.
+
+    All others belong to the open block:
+
     alive : array of bool of shape (columns,)
         Which columns are in S.
     K : array of shape (rounds, columns)
@@ -94,21 +116,22 @@ class Expansion(Hypothesis):
         κ(x, x) of each round.
     n, m : int
         |S| when the block opened, and the number of rounds in it.
-    square : float or array of shape (k,)
-        ‖f‖², updated with f; NaN if it is no longer tracked.
     """
 
-    kept: ClassVar[Any] = {
+    state_fields: ClassVar[Any] = {
         "points": Points,
         "a": "s...",
         "square": "any",
         "_gram": "ss?",
     }
+    # between blocks
     size: int
     points: Points | None
     norm_drift = 0.0  # largest relative error of the tracked norm at a halving
-    _room: Floats = np.empty(0)
-    _mirrored = 0  # examples for which both triangles of the Gram matrix are up to date
+    _matrix: Gram | None  # K(S,S), if it is kept
+    _room: Floats = np.empty(0)  # memory of K, used again by the next block
+    # within a block
+    _dropped: bool  # whether an example has left S
     _old_rows: Floats  # κ(s, ·) of some examples of S
     _old_first: int  # the column of the first of them
 
@@ -120,20 +143,17 @@ class Expansion(Hypothesis):
         self.size = 0
         self.a: Floats = np.empty((0, *classes))
         self.square: Any = np.zeros(classes) if classes else 0.0
-        self._gram: Floats | None = np.empty((0, 0)) if gram else None
+        self._matrix = Gram(np.empty((0, 0))) if gram else None
 
     def check(self, state: StateReader) -> None:
         self.size = 0 if self.points is None else self.points.size
-        self._mirrored = self.size
 
     def state_dict(self) -> State:
-        if self._gram is not None:  # S may have shrunk
-            self._gram = np.ascontiguousarray(self._mirror())
         if np.isnan(self.square).any():
             self.square = math.nan
         return super().state_dict()
 
-    def open(self, block: Points) -> None:
+    def open(self, block: Points, start: int = 0) -> None:
         self.block = block
         self.n = n = self.size
         self.m = m = block.size
@@ -158,10 +178,10 @@ class Expansion(Hypothesis):
         self._a = views(self.a)
         self._alive = views(self.alive)
         self._dropped = False
-        self._left = False
         self._old_rows = self.K[:0]
         self._old_first = 0
-        self._known: Integers = np.arange(n)  # columns covered by the Gram matrix
+        if self._matrix is not None:
+            self._matrix.open(n)
         self.evaluate()
 
     def evaluate(self) -> None:
@@ -191,10 +211,10 @@ class Expansion(Hypothesis):
     def close(self) -> None:
         assert self.points is not None
         if not self._dropped and self.size == self.n:  # S is the same as before
-            self.points.keep(self._known, self.n)
+            self.points.keep(np.arange(self.n), unmoved=self.n)
             self.a = self.a[: self.n]
         else:
-            if self._gram is not None:
+            if self._matrix is not None:
                 self.lower_gram()
             support = self.support
             unmoved = 0 if self._dropped else self.n
@@ -262,7 +282,8 @@ class Expansion(Hypothesis):
         self._alive[column] = False
         self.size -= 1
         self._dropped = True
-        self._left = True
+        if self._matrix is not None:
+            self._matrix.leave()
         self.square = math.nan
 
     def forget_norm(self) -> None:
@@ -338,19 +359,14 @@ class Expansion(Hypothesis):
 
     def replace(self, new: Reduction) -> None:
         """Replace f by the result of a reduction from `budget`, on a subset of S."""
-        assert self._gram is not None
+        assert self._matrix is not None
         exact = math.hypot(*new.norm_before) if self.classes else new.norm_before
         if exact > 0:
             drift = abs(self.norm - exact) / exact
             self.norm_drift = max(self.norm_drift, drift)
-        if len(self._gram) > self.size:  # products of parts of a larger matrix are slow
-            self._gram = np.empty((self.size, self.size))
-        support = self.support.take(new.kept)
-        both_triangles = self._mirrored == self.size
+        support = self.support.take(new.stays)
+        self._matrix.replace(new.gram, columns=support, before=self.size)
         self.size = len(support)
-        self._known = support
-        self._mirrored = self.size if both_triangles else 0
-        self._gram[: self.size, : self.size] = new.gram
         self.alive[:] = False
         self.alive[support] = True
         self.a[:] = 0.0
@@ -435,48 +451,22 @@ class Expansion(Hypothesis):
     def gram(self) -> Floats:
         """Gram matrix K(S,S) in order of age, shape (|S|, |S|); requires `gram=True`."""
         self.lower_gram()
-        return self._mirror()
+        assert self._matrix is not None
+        return self._matrix.whole(self.size)
 
     def lower_gram(self) -> Floats:
         """Gram matrix K(S,S) in order of age; only the lower triangle is valid."""
-        gram = self._gram
-        if gram is None:
+        if self._matrix is None:
             raise TypeError("K(S,S) is not kept: make the expansion with gram=True")
-        support = self.support
-        size = self.size
-        n = self.n
-        old = len(self._known)
-        if self._left:
-            still = self.alive.take(self._known).nonzero()[0]
-            old = len(still)
-            gram[:old, :old] = gram.take(still, 0).take(still, 1)
-            self._left = False
-            self._mirrored = int(still.searchsorted(self._mirrored))
-        if size > len(gram):
-            capacity = max(size, 2 * len(gram))  # growing block by block would be slow
-            larger = np.empty((capacity, capacity))
-            larger[:old, :old] = gram[:old, :old]
-            self._gram = gram = larger
-        if size > old:
-            rows = self.K.take(support[old:] - n, 0, mode="clip")
-            if self._dropped:
-                gram[old:size, :size] = rows.take(support, 1, mode="clip")
-            else:  # the first n columns are the first n examples
-                gram[old:size, :n] = rows[:, :n]
-                gram[old:size, n:size] = rows.take(support[n:], 1, mode="clip")
-        self._known = support
-        return gram[:size, :size]
+        return self._matrix.lower(self.alive, self.K)
 
-    def _mirror(self) -> Floats:
-        """Gram matrix K(S,S) with both triangles, completed from the lower one."""
-        assert self._gram is not None
-        size = self.size
-        gram = self._gram[:size, :size]
-        for first in range(self._mirrored, size, 32):  # in panels: faster than all columns at once
-            stop = min(first + 32, size)
-            gram[:first, first:stop] = gram[first:stop, :first].T
-            corner = gram[first:stop, first:stop]
-            lower = np.tri(len(corner), dtype=bool)
-            corner[:] = np.where(lower, corner, corner.T)
-        self._mirrored = size
-        return gram
+    @property
+    def _gram(self) -> Floats | None:
+        """K(S,S) as it is saved, between two blocks."""
+        if self._matrix is None:
+            return None
+        return np.ascontiguousarray(self._matrix.whole(self.size))
+
+    @_gram.setter
+    def _gram(self, gram: Floats | None) -> None:
+        self._matrix = None if gram is None else Gram(gram)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -16,12 +16,25 @@ from ahpatron_cli.core.parameters import Declared, integer, real
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, row_sums, unit_rows
 
+__all__ = ["KERNELS", "Gaussian", "Kernel", "Laplacian", "Linear", "Polynomial"]
+
+Distance: TypeAlias = Literal["euclidean", "cityblock"]
+
 
 @dataclass(frozen=True)
 class Kernel(Declared):
-    """Base class of kernels: conversion of rows to points, and kernel matrices."""
+    """Base class of kernels: conversion of rows to points, and kernel matrices.
+
+    A kernel is a frozen dataclass that defines `name` and `between`; its parameters are declared
+    with `integer` and `real`. The first line of its docstring, the formula, is shown by
+    `ahpatron learners`. All that the commands know of a kernel is declared here.
+    """
 
     name: ClassVar[str]
+    """The name in `--kernel`."""
+    distance: ClassVar[Distance | None] = None
+    """The distance that κ depends on, as SciPy names it, from which a parameter `sigma` is chosen;
+    None if κ(u, v) is not a function of u - v."""
     centred: ClassVar[bool] = False
     """Whether to centre dense rows first: κ does not change, and large offsets cost no digits."""
 
@@ -77,6 +90,7 @@ class Gaussian(_Scaled):
     """
 
     name = "gaussian"
+    distance = "euclidean"
     centred = True
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
@@ -129,6 +143,7 @@ class Laplacian(_Scaled):
     """`κ(u, v) = exp(-‖u - v‖₁ / σ)`."""
 
     name = "laplacian"
+    distance = "cityblock"
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         distances = left.differences(right, power=1)
@@ -145,6 +160,7 @@ class Matern(Kernel):
     """
 
     name = "matern"
+    distance = "euclidean"
     smooth: bool = False
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
@@ -235,3 +251,4 @@ class Linear(Kernel):
 KERNELS: dict[str, type[Kernel]] = {
     kernel.name: kernel for kernel in (Gaussian, Laplacian, Polynomial, Linear)
 }
+"""Kernels by name. Options, completion, `--sigma auto` and `ahpatron learners` use this table."""

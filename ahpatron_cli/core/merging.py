@@ -25,6 +25,7 @@ from __future__ import annotations
 import bisect
 import math
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,33 +59,37 @@ class MergingExpansion(Expansion):
         partners[i] = False
         columns = partners.nonzero()[0]
         if len(columns):
-            k = self._similar(i, 0).take(columns)
-            chosen = cheapest(a_i, a.take(columns), k)
-            j = columns.item(chosen)
-            m = a_i / (a_i + a.item(j))
+            k = self._similarities(i).take(columns)
+            others = a.take(columns)
+            chosen = cheapest(a_i, others, k)
+            m = a_i / (a_i + others.item(chosen))
             h, g = best_point(m, k.item(chosen))
+            j = columns.item(chosen)
             self._merge(i, j, h=h, g=g)
         self.drop(i)
 
     def _merge(self, i: int, j: int, *, h: float, g: float) -> None:
         """Put the merged point z and its coefficient in column j; column i is not changed."""
-        before = self.a.item(j)
-        after = (self.a.item(i) + before) * g  # a_z
+        a_i = self.a.item(i)
+        a_j = self.a.item(j)
+        a_z = (a_i + a_j) * g
         self.points.put_between(i, j, h)
         # merged points are in columns of rounds that are over: z at these rounds is never read
-        column = self.K[:, j]
-        new = self._similar(j, self.n)
-        daxpy(column, self.g, a=-before)
-        daxpy(new, self.g, a=after)
-        column[:] = new
-        self.a[j] = after
-        self.noise += CANCELLED * abs(after)
+        old_values = self.K[:, j]
+        new_values = self._similarities(j, start=self.n)
+        daxpy(old_values, self.g, a=-a_j)
+        daxpy(new_values, self.g, a=a_z)
+        old_values[:] = new_values
+        self.a[j] = a_z
+        self.noise += CANCELLED * abs(a_z)
 
-    def _similar(self, column: int, start: int) -> Floats:
+    def _similarities(self, column: int, start: int = 0) -> Floats:
         """κ of the example in `column` with those in the columns from `start` on."""
-        own = self.points.slice(column, column + 1)
-        others = self.points.slice(start, self.points.size)
-        return np.asarray(self.kernel.between(own, others)[0])
+        points = self.points
+        own = points.slice(column, column + 1)
+        others = points.slice(start, points.size)
+        values: Floats = self.kernel.between(own, others)[0]
+        return values
 
 
 def cheapest(a: float, others: Floats, k: Floats) -> int:
@@ -94,36 +99,43 @@ def cheapest(a: float, others: Floats, k: Floats) -> int:
     whatever its m, has at least the κ of the table column whose lowest loss is l, so usually only
     few partners need to be compared.
     """
-    most = int(k.argmax())
-    m = a / (a + others.item(most))
-    loss = loss_of(m, k.item(most))
+    nearest = int(k.argmax())
+    m = a / (a + others.item(nearest))
+    loss = loss_of(m, k.item(nearest))
     if loss >= 1.0 - SLACK:  # all partners are far away and have the same loss
         return 0
     # between two columns of the table, no loss is below the lowest of the right one
-    _, _, lowest = tables()
-    right = bisect.bisect_left(lowest, -(loss + SLACK))
+    limit = loss + SLACK
+    right = bisect.bisect_left(tables().lowest, -limit)
     root = max(right - 1, 0) / CELLS
-    near = (k >= root**2).nonzero()[0].tolist()
-    losses = [loss_of(a / (a + others.item(j)), k.item(j)) for j in near]
-    enough = min(losses) + SLACK
-    return next(j for j, loss in zip(near, losses, strict=True) if loss <= enough)
+    near = (k >= root**2).nonzero()[0]
+    candidates = near.tolist()
+    losses = []
+    for j in candidates:
+        m = a / (a + others.item(j))
+        loss = loss_of(m, k.item(j))
+        losses.append(loss)
+    limit = min(losses) + SLACK
+    first = next(place for place, loss in enumerate(losses) if loss <= limit)
+    return int(candidates[first])
 
 
 def loss_of(m: float, k: float) -> float:
     """Loss of merging a pair, from the table, in units of a_i²."""
-    return _read(tables()[0], m, k)
+    return _read(tables().losses, m, k)
 
 
 def best_point(m: float, k: float) -> tuple[float, float]:
     """The position h of the merged point, from the table, and g(h)."""
     if k <= 0.0:
         return 0.0, 1 - m
-    _, positions, _ = tables()
-    h = _read(positions, m, k)
+    h = _read(tables().positions, m, k)
     log_k = math.log(k)
-    own = m * math.exp(log_k * (1 - h) ** 2)
-    partner = (1 - m) * math.exp(log_k * h * h)
-    return h, own + partner
+    rest = 1 - h
+    to_own = math.exp(log_k * rest**2)  # κ(z, s_i)
+    to_partner = math.exp(log_k * h * h)  # κ(z, s_j)
+    g = m * to_own + (1 - m) * to_partner
+    return h, g
 
 
 def _read(table: list[float], m: float, k: float) -> float:
@@ -135,33 +147,48 @@ def _read(table: list[float], m: float, k: float) -> float:
     x -= row
     y -= column
     corner = row * EDGES + column
+    below = corner + EDGES
     low = table[corner]
-    high = table[corner + EDGES]
     low += y * (table[corner + 1] - low)
-    high += y * (table[corner + EDGES + 1] - high)
+    high = table[below]
+    high += y * (table[below + 1] - high)
     return low + x * (high - low)
 
 
-@cache
-def tables() -> tuple[list[float], list[float], list[float]]:
-    """Tables of losses and of h at m = 0 … ½ (rows) and √κ = 0 … 1 (columns), flattened.
+class Tables(NamedTuple):
+    """Losses and h at m = 0 … ½ (rows) and √κ = 0 … 1 (columns), flattened.
 
-    One more row and column pad them. The third list, increasing, is minus the lowest loss per
-    column.
+    One more row and column pad them. `lowest`, increasing, is minus the lowest loss per column.
     """
-    grid = np.minimum(np.arange(EDGES) / CELLS, 1.0)
-    m = (0.5 * grid[1:])[:, None]
-    k = (grid[1:] ** 2)[None, :]
+
+    losses: list[float]
+    positions: list[float]
+    lowest: list[float]
+
+
+@cache
+def tables() -> Tables:
+    """Compute the tables; once in a process."""
+    grid = np.arange(EDGES) / CELLS
+    grid = np.minimum(grid, 1.0)
+    inner = grid[1:]  # without 0, where logarithms are infinite
+    m = 0.5 * inner[:, None]
+    k = inner[None, :] ** 2
     log_k = np.log(k)
-    inner = _positions(m, log_k)
-    h = np.zeros((EDGES, EDGES))  # m = 0, κ = 0: z is s_j
-    h[1:, 1:] = inner
+    h = _positions(m, log_k)
+    positions = np.zeros((EDGES, EDGES))  # m = 0, κ = 0: z is s_j
+    positions[1:, 1:] = h
     losses = np.ones((EDGES, EDGES))  # κ = 0: nothing is shared
-    losses[1:, 1:] = _losses(m, k, log_k=log_k, h=inner)
+    losses[1:, 1:] = _losses(m, k, log_k=log_k, h=h)
     # m → 0: the part of κ(s_i,·) outside the span of κ(s_j,·) and its derivative towards s_i
-    losses[0, 1:] = 1 - k * k * (1 - 2 * log_k)
+    slopes = 1 - 2 * log_k
+    losses[0, 1:] = 1 - k * k * slopes
     lowest = losses.min(axis=0)
-    return losses.ravel().tolist(), h.ravel().tolist(), (-lowest).tolist()
+    return Tables(
+        losses=losses.ravel().tolist(),
+        positions=positions.ravel().tolist(),
+        lowest=(-lowest).tolist(),
+    )
 
 
 def _positions(m: Floats, log_k: Floats) -> Floats:
@@ -169,19 +196,27 @@ def _positions(m: Floats, log_k: Floats) -> Floats:
     log_odds = np.log(m / (1 - m))
     s = log_odds + log_k
     for _ in range(60):  # enough even at m = ½, κ = e^(-2), where a step only halves the error
-        t = np.tanh(0.5 * s)
-        slope = 1 + 0.5 * log_k * (1 - t * t)
+        tanh = np.tanh(0.5 * s)
+        bend = 1 - tanh * tanh
+        slope = 1 + 0.5 * log_k * bend  # u'
         slope = np.maximum(slope, 1e-9)  # 0 at a double root
-        step = np.maximum(log_odds - s - log_k * t, 0.0)  # -u
-        s += step / slope
-    return np.asarray(1 / (1 + np.exp(-s)))
+        missing = log_odds - s - log_k * tanh  # -u
+        missing = np.maximum(missing, 0.0)
+        s += missing / slope
+    inverse: Floats = 1 + np.exp(-s)
+    return 1 / inverse
 
 
 def _losses(m: Floats, k: Floats, *, log_k: Floats, h: Floats) -> Floats:
     """Losses of merging at the best h for each m and κ, in units of a_i²."""
-    r = (1 - m) / m
+    r = (1 - m) / m  # a_j/a_i
     # without cancellation: 1 - κ^(2(1-h)²) + r²(1 - κ^(2h²)) + 2rκ(1 - κ^(-2h(1-h)))
-    losses: Floats = -np.expm1(2 * log_k * (1 - h) ** 2)
-    losses -= r * r * np.expm1(2 * log_k * h * h)
-    losses -= 2 * r * k * np.expm1(-2 * log_k * h * (1 - h))
+    rest = 1 - h
+    twice = 2 * log_k
+    own = np.expm1(twice * rest**2)
+    partner = np.expm1(twice * h * h)
+    mixed = np.expm1(-twice * h * rest)
+    losses: Floats = -own
+    losses -= r * r * partner
+    losses -= 2 * r * k * mixed
     return losses

@@ -29,8 +29,8 @@ from ahpatron_cli.core.numerics import (
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.core.second_order import Head, SecondOrder
-from ahpatron_cli.core.span import Symmetric
 from ahpatron_cli.core.state import State, Stateful, StateReader
+from ahpatron_cli.core.symmetric import Symmetric
 
 
 class Metric(Stateful):
@@ -74,7 +74,7 @@ class Metric(Stateful):
         "weights",
         "relevance",
     )
-    kept: ClassVar[Any] = {"columns": "#w", **dict.fromkeys(arrays, "w"), "fresh": float}
+    state_fields: ClassVar[Any] = {"columns": "#w", **dict.fromkeys(arrays, "w"), "fresh": float}
     first: Floats
     scale: Floats
     count: Floats
@@ -137,6 +137,7 @@ class Metric(Stateful):
 
     def _unweighted_dense(self, points: Points) -> tuple[Any, Any, Any]:
         """The same for dense points."""
+        assert isinstance(points, DensePoints)
         if points.width > len(self.columns):
             self._insert(np.arange(points.width))
         unset = np.flatnonzero(self.weights == 0.0)
@@ -149,6 +150,7 @@ class Metric(Stateful):
         if isinstance(points, SparsePoints):
             self._add_sparse(points.csr.without_zeros())
         else:
+            assert isinstance(points, DensePoints)
             self._add_dense(points.coordinates)
 
     def _add_sparse(self, rows: CsrRows) -> None:
@@ -234,6 +236,7 @@ class Metric(Stateful):
                 origin = _taken(self.origin, places, known)
         else:
             points = points.widened(len(self.columns))
+            assert isinstance(points, DensePoints)
             x = points.coordinates
             weights = self.weights
             origin = self.origin
@@ -392,9 +395,9 @@ def _transposed(rows: CsrRows) -> tuple[CsrRows, Any]:
 class MetricExpansion(SecondOrder):
     """Hypothesis of metron: blocks hold raw examples, `points` are S in the current metric."""
 
-    kept: ClassVar[Any] = {**SecondOrder.kept, "metric": Metric, "smooth": int}
+    state_fields: ClassVar[Any] = {**SecondOrder.state_fields, "metric": Metric, "smooth": int}
     kernel: Matern
-    _counted = 0  # rounds of the open block that the metric has counted
+    _counted: int  # rounds of the open block that the metric has counted
 
     def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:
         super().__init__(Matern(), budget, classes)
@@ -411,21 +414,19 @@ class MetricExpansion(SecondOrder):
 
     def check(self, state: StateReader) -> None:
         super().check(state)
-        self._counted = 0  # no block is open
         self.kernel = Matern(self.smooth > 0)
         self.examples = self.points
         if self.examples is not None:
             self.points = self.metric.weighted(self.examples)
 
-    def open(self, block: Points) -> None:
-        coming = block.slice(self._counted, block.size)
-        self.metric.expect(coming)
-        super().open(self.metric.weighted(block))
+    def open(self, block: Points, start: int = 0) -> None:
+        self._counted = start
+        self.metric.expect(block.slice(start, block.size))
+        super().open(self.metric.weighted(block), start)
         self.block = block
 
     def close(self) -> None:
         self.count(self.m)
-        self._counted = 0
         self._close()
 
     def _close(self) -> None:
@@ -455,7 +456,7 @@ class MetricExpansion(SecondOrder):
         """Change the metric after the current round: close the block and convert f."""
         self.count(self.t + 1)
         self._close()
-        self.successor = self
+        self.reopen()
         if not self.size:
             return
         assert self.points is not None

@@ -7,24 +7,55 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack
 
 from ahpatron_cli.core.errors import ParameterError
 
 Value: TypeAlias = int | float | str
 
 
+_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+
+
 class _Bound(NamedTuple):
-    """A bound of a parameter: `holds(number, value)` is `number sign value`."""
+    """A bound of a parameter, such as `>= 1`."""
 
     sign: str
-    holds: Callable[[float, float], bool]
-    value: float
+    limit: float
+
+    def __str__(self) -> str:
+        shown = self.limit
+        if _is_whole(shown):
+            shown = int(shown)
+        return f"{self.sign} {shown}"
+
+    def holds(self, number: float) -> bool:
+        compare = _COMPARISONS[self.sign]
+        return compare(number, self.limit)
 
 
-def _shortest(number: float) -> float:
-    """The number, as an integer if it is whole."""
-    return int(number) if number == int(number) else number
+def _is_whole(number: float) -> bool:
+    return number == int(number)
+
+
+class Options(TypedDict, total=False):
+    """What a declaration may say of a parameter: fields of `Spec`."""
+
+    formula: str | None
+    derive: Callable[[Any], Value] | None
+    words: tuple[str, ...]
+    over: float | None
+    under: float | None
+    at_least: float | None
+    at_most: float | None
+    even: bool
+    infinite: bool
+    optional: bool
 
 
 @dataclass(frozen=True)
@@ -49,11 +80,13 @@ class Spec:
         """Description of the legal values, such as `an even integer >= 2`."""
         if self.kind is str:
             return "one of " + ", ".join(self.words)
-        text = "an even " if self.even else "a "
-        text += "whole number" if self.kind is int else "number"
-        bounds = [f"{bound.sign} {_shortest(bound.value)}" for bound in self._bounds()]
-        if bounds:
-            text += " " + " and ".join(bounds)
+        article = "an even" if self.even else "a"
+        noun = "whole number" if self.kind is int else "number"
+        text = f"{article} {noun}"
+        bounds = map(str, self._bounds())
+        limits = " and ".join(bounds)
+        if limits:
+            text += f" {limits}"
         alternatives = [text, *self.words]
         if self.infinite:
             alternatives.append("inf")
@@ -61,16 +94,13 @@ class Spec:
 
     def _bounds(self) -> list[_Bound]:
         """The bounds that this parameter has."""
-        bounds = []
-        if self.over is not None:
-            bounds.append(_Bound(">", operator.gt, self.over))
-        if self.at_least is not None:
-            bounds.append(_Bound(">=", operator.ge, self.at_least))
-        if self.under is not None:
-            bounds.append(_Bound("<", operator.lt, self.under))
-        if self.at_most is not None:
-            bounds.append(_Bound("<=", operator.le, self.at_most))
-        return bounds
+        limits = {
+            ">": self.over,
+            ">=": self.at_least,
+            "<": self.under,
+            "<=": self.at_most,
+        }
+        return [_Bound(sign, limit) for sign, limit in limits.items() if limit is not None]
 
     def parse(self, text: str) -> Value:
         """Parse the text of a value; underscores and NaN are refused."""
@@ -81,7 +111,7 @@ class Spec:
                 raise ValueError
             return self.kind(text)
         except ValueError:
-            raise ValueError(f"must be {self.legal()}, got {text!r}") from None
+            raise self._refusal(text) from None
 
     def check(self, value: Value) -> Value:
         """Validate a value and convert it to the type of the parameter; else raise ValueError."""
@@ -90,35 +120,47 @@ class Spec:
                 return value
         elif self._is_legal_number(value):
             return self.kind(value)
-        raise ValueError(f"must be {self.legal()}, got {value!r}")
+        raise self._refusal(value)
+
+    def _refusal(self, value: Value) -> ValueError:
+        return ValueError(f"must be {self.legal()}, got {value!r}")
 
     def _is_legal_number(self, value: float) -> bool:
+        """Whether a value is a number within the bounds; True and False are no numbers."""
         if self.kind is str or isinstance(value, bool):
             return False
-        if self.kind is int and abs(value) >= 10**18:
+        magnitude = abs(value)
+        if self.kind is int and magnitude >= 10**18:
             return False
-        if isinstance(value, int) and abs(value) >= 2**1023:  # may overflow a double
+        if isinstance(value, int) and magnitude >= 2**1023:  # may overflow a double
             return False
         if math.isinf(value):
             return self.infinite and value > 0
-        if math.isnan(value) or (self.kind is int and value != int(value)):
+        if math.isnan(value):
+            return False
+        if self.kind is int and not _is_whole(value):
             return False
         if self.even and value % 2 != 0:
             return False
-        return all(bound.holds(value, bound.value) for bound in self._bounds())
+        return all(bound.holds(value) for bound in self._bounds())
 
 
 def _declare(spec: Spec, default: Value | None) -> Any:
+    """A field of a dataclass; typed as Any so that `budget: int = integer(…)` is legal."""
     return dataclasses.field(default=default, metadata={"spec": spec})
 
 
-def integer(symbol: str, meaning: str, default: int | None = None, **options: Any) -> Any:
+def integer(
+    symbol: str, meaning: str, default: int | None = None, **options: Unpack[Options]
+) -> Any:
     """Declare an integer parameter; `options` are fields of `Spec`."""
     spec = Spec(int, symbol, meaning, **options)
     return _declare(spec, default)
 
 
-def real(symbol: str, meaning: str, default: float | str | None = None, **options: Any) -> Any:
+def real(
+    symbol: str, meaning: str, default: float | str | None = None, **options: Unpack[Options]
+) -> Any:
     """Declare a real parameter; `options` are fields of `Spec`."""
     spec = Spec(float, symbol, meaning, **options)
     return _declare(spec, default)
@@ -127,16 +169,26 @@ def real(symbol: str, meaning: str, default: float | str | None = None, **option
 def share_of_budget(symbol: str, meaning: str, share: float) -> Any:
     """Declare an integer parameter whose default is `share` times the budget B."""
 
-    def derive(learner: Any) -> int:
+    def derive(learner: WithBudget) -> int:
         size = round(share * learner.budget)
-        return int(max(1, size))
+        return max(1, size)
 
-    return integer(symbol, meaning, at_least=1, formula=f"{share}·B", derive=derive)
+    formula = f"{share}·B"
+    return integer(symbol, meaning, at_least=1, formula=formula, derive=derive)
 
 
-def as_in(kind: type[Declared], name: str, default: Value | None = None, **changes: Any) -> Any:
+class WithBudget(Protocol):
+    """A learner with the parameter `budget` (B)."""
+
+    budget: int
+
+
+def as_in(
+    kind: type[Declared], name: str, default: Value | None = None, **changes: Unpack[Options]
+) -> Any:
     """Declare a parameter like that of another class, with another default and changes."""
-    spec = dataclasses.replace(kind.specs()[name], **changes)
+    declared = kind.specs()[name]
+    spec = dataclasses.replace(declared, **changes)
     return _declare(spec, default)
 
 
@@ -154,9 +206,9 @@ class Declared:
             value = getattr(self, name)
             if value is None and spec.derive is not None:
                 value = spec.derive(self)
-            if value is None and spec.optional:
-                continue
             if value is None:
+                if spec.optional:
+                    continue
                 raise ParameterError(f"{name} must be given: {spec.legal()}", name)
             try:
                 checked = spec.check(value)
@@ -168,9 +220,17 @@ class Declared:
     def specs(cls) -> dict[str, Spec]:
         """Specifications of the parameters by name, in order of declaration."""
         fields = dataclasses.fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass
-        return {field.name: field.metadata["spec"] for field in fields if "spec" in field.metadata}
+        specs = {}
+        for field in fields:
+            if "spec" in field.metadata:
+                specs[field.name] = field.metadata["spec"]
+        return specs
 
     def params(self) -> dict[str, Value]:
         """Values of all parameters that are not None, by name."""
-        values = {name: getattr(self, name) for name in self.specs()}
-        return {name: value for name, value in values.items() if value is not None}
+        params = {}
+        for name in self.specs():
+            value = getattr(self, name)
+            if value is not None:
+                params[name] = value
+        return params

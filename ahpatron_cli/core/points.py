@@ -1,15 +1,15 @@
 """Points: sets of examples prepared for kernels, i.e. scaled and (if dense) centred.
 
-Kernels only use the methods that `DensePoints` and `SparsePoints` share. Methods of n points that
-take m others return an n x m array. Sparse points are never made dense.
+Kernels only use the methods of `Points`. Sparse points are never made dense.
 """
 
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,25 +27,73 @@ Matrix: TypeAlias = Callable[[Integers], Floats]
 """A function that returns the rows of a matrix for an array of column numbers."""
 
 
-class Points(Stateful):
-    """A set of `size` points with `width` coordinates. Compared sets must be of the same class.
+class Points(Stateful, ABC):
+    """A set of points. Methods of n points that take m others return an array of shape (n, m).
 
-    Both classes have `stored` (number of values), `half_norms` (‖x‖²/2 per point, at most
-    `largest`), `slice(start, stop)` (a view), `subset(chosen)` (a copy), `extend(other)`,
-    `keep(kept, unmoved)` (the first `unmoved` are already in place), `widened(width)` (at least
-    this many coordinates), `products(other)` (⟨s, x⟩), `exponents(other, out)` (-‖s - x‖²/2, with a
-    rounding error relative to the norms) and `times(matrix, out)` (Σ_k x_k·M_k).
+    Sets that are compared must be of the same class.
+
+    Attributes
+    ----------
+    size : int
+        Number of points.
+    width : int
+        Number of coordinates.
+    largest : float
+        Largest entry of `half_norms`.
     """
 
     size: int
     width: int
     largest: float
-    if TYPE_CHECKING:  # methods of both subclasses
 
-        def __getattr__(self, name: str) -> Any: ...
+    @property
+    @abstractmethod
+    def stored(self) -> int:
+        """Number of values stored."""
 
-    def differences(self, other: Points, power: int) -> Floats:
-        """Σ_k |s_k - x_k|^power for all pairs of points, with full relative accuracy."""
+    @property
+    @abstractmethod
+    def half_norms(self) -> Floats:
+        """‖x‖²/2 of each point."""
+
+    @abstractmethod
+    def slice(self, start: int, stop: int) -> Self:
+        """Points `start` to `stop`, as a view."""
+
+    @abstractmethod
+    def subset(self, chosen: Integers) -> Self:
+        """A copy of the points with these numbers."""
+
+    @abstractmethod
+    def extend(self, other: Self) -> None:
+        """Append the points of another set."""
+
+    @abstractmethod
+    def keep(self, chosen: Integers, unmoved: int = 0) -> None:
+        """Remove all other points than these; the first `unmoved` of them are in place already."""
+
+    @abstractmethod
+    def widened(self, width: int) -> Self:
+        """The points with at least this many coordinates."""
+
+    @abstractmethod
+    def products(self, other: Self) -> Floats:
+        """⟨s, x⟩ of all pairs."""
+
+    @abstractmethod
+    def exponents(self, other: Self, out: Floats | None = None) -> Floats:
+        """-‖s - x‖²/2 of all pairs, with a rounding error relative to the norms."""
+
+    @abstractmethod
+    def times(self, matrix: Matrix, out: Floats) -> Floats:
+        """Product with a matrix M, Σ_k x_k·M_k of each point."""
+
+    @abstractmethod
+    def _differences(self, other: Self, power: int) -> Iterator[Floats]:
+        """Σ_k |s_k - x_k|^power of all points s, for one x of the other set after another."""
+
+    def differences(self, other: Self, power: int) -> Floats:
+        """Σ_k |s_k - x_k|^power of all pairs, with full relative accuracy."""
         if other.size > self.size:  # loop over the smaller set
             return np.ascontiguousarray(other.differences(self, power).T)
         out = np.empty((self.size, other.size))
@@ -57,8 +105,8 @@ class Points(Stateful):
 class DensePoints(Points):
     """Dense points, stored as rows `[x, -‖x‖²/2, 1]`: one product gives Gaussian exponents."""
 
-    kept: ClassVar[Any] = {"_rows": "rc"}
-    _size_before = -1  # `size` before the last `extend`
+    state_fields: ClassVar[Any] = {"_rows": "rc"}
+    _size_before: int | None = None  # `size` before the last `extend`
     _largest_before = 0.0  # `largest` before the last `extend`
 
     def __init__(self, rows: Floats, centre: Floats | None = None, unit: Any = 1.0) -> None:
@@ -67,7 +115,10 @@ class DensePoints(Points):
         self._rows = np.empty((self.size, self.width + 2))
         coordinates = self._rows[:, :-2]
         norms = self._rows[:, -2]
-        np.subtract(rows, 0.0 if centre is None else centre, out=coordinates)
+        if centre is None:
+            coordinates[:] = rows
+        else:
+            np.subtract(rows, centre, out=coordinates)
         if isinstance(unit, np.ndarray) or unit != 1.0:
             coordinates /= unit
         np.einsum("ij,ij->i", coordinates, coordinates, out=norms)
@@ -77,7 +128,6 @@ class DensePoints(Points):
 
     @property
     def stored(self) -> int:
-        """Number of values stored."""
         return self.size * self.width
 
     @property
@@ -116,12 +166,13 @@ class DensePoints(Points):
         self.size = needed
         self.largest = max(self.largest, other.largest)
 
-    def keep(self, kept: Integers, unmoved: int = 0) -> None:
-        self.size = len(kept)
+    def keep(self, chosen: Integers, unmoved: int = 0) -> None:
+        self.size = len(chosen)
         if unmoved == self.size == self._size_before:  # undo the last `extend`
             self.largest = self._largest_before
             return
-        self._rows[unmoved : self.size] = self._rows.take(kept[unmoved:], axis=0, mode="clip")
+        moved = chosen[unmoved:]
+        self._rows[unmoved : self.size] = self._rows.take(moved, axis=0, mode="clip")
         self.largest = -float(self._rows[: self.size, -2].min(initial=0.0))
 
     def put_between(self, i: int, j: int, share: float) -> None:
@@ -141,8 +192,9 @@ class DensePoints(Points):
         return self._with(rows)
 
     def state_dict(self) -> State:
-        self._rows = self._rows[: self.size]  # drop spare capacity
-        return super().state_dict()
+        state = super().state_dict()
+        state["rows"] = self._rows[: self.size]  # without the spare capacity
+        return state
 
     def check(self, state: StateReader) -> None:
         self.size = len(self._rows)
@@ -155,9 +207,11 @@ class DensePoints(Points):
         return np.asarray(self.coordinates @ other.coordinates.T)
 
     def exponents(self, other: Self, out: Floats | None = None) -> Floats:
-        turned = self._rows[: self.size].copy()
-        turned[:, -2:] = self._rows[: self.size, :-3:-1]  # [x, 1, -‖x‖²/2]
-        return np.dot(turned, other._rows[: other.size].T, out=out)
+        own = self._rows[: self.size]
+        turned = own.copy()
+        turned[:, -2:] = own[:, :-3:-1]  # [x, 1, -‖x‖²/2]
+        others = other._rows[: other.size]
+        return np.dot(turned, others.T, out=out)
 
     def _differences(self, other: Self, power: int) -> Iterator[Floats]:
         for point in other.coordinates:
@@ -165,19 +219,20 @@ class DensePoints(Points):
             yield powers.sum(axis=1)
 
     def times(self, matrix: Matrix, out: Floats) -> Floats:
-        return np.matmul(self.coordinates, matrix(np.arange(self.width)), out=out)
+        table = matrix(np.arange(self.width))
+        return np.matmul(self.coordinates, table, out=out)
 
 
 class SparsePoints(Points):
     """Sparse points. Products only visit the columns in which the smaller set has values."""
 
-    kept: ClassVar[Any] = {"indptr": "#n", "columns": "%e", "values": "e", "width": int}
+    state_fields: ClassVar[Any] = {"indptr": "#n", "columns": "%e", "values": "e", "width": int}
 
     def __init__(self, rows: CsrRows, half_norms: Floats | None = None) -> None:
         if half_norms is None:
             half_norms = 0.5 * row_sums(rows, rows.values * rows.values)
         self.csr = rows
-        self.half_norms = half_norms
+        self._half_norms = half_norms
         self.size = len(rows)
         self.width = rows.width
         self.largest = float(half_norms.max(initial=0.0))
@@ -185,27 +240,30 @@ class SparsePoints(Points):
 
     @property
     def stored(self) -> int:
-        """Number of values stored."""
         return len(self.csr.values)
+
+    @property
+    def half_norms(self) -> Floats:
+        return self._half_norms
 
     def slice(self, start: int, stop: int) -> Self:
         rows = self.csr.slice(start, stop)
-        return type(self)(rows, self.half_norms[start:stop])
+        return type(self)(rows, self._half_norms[start:stop])
 
     def subset(self, chosen: Integers) -> Self:
         return type(self)(self.csr.take(chosen))
 
     def extend(self, other: Self) -> None:
         rows = CsrRows.concatenate([self.csr, other.csr])
-        half_norms = np.concatenate([self.half_norms, other.half_norms])
+        half_norms = np.concatenate([self._half_norms, other._half_norms])
         SparsePoints.__init__(self, rows, half_norms)
 
-    def keep(self, kept: Integers, unmoved: int = 0) -> None:
+    def keep(self, chosen: Integers, unmoved: int = 0) -> None:
         rows = self.csr.slice(0, unmoved)
-        if unmoved < len(kept):
-            moved = self.csr.take(kept[unmoved:])
+        if unmoved < len(chosen):
+            moved = self.csr.take(chosen[unmoved:])
             rows = CsrRows.concatenate([rows, moved])
-        SparsePoints.__init__(self, rows, self.half_norms.take(kept))
+        SparsePoints.__init__(self, rows, self._half_norms.take(chosen))
 
     def widened(self, width: int) -> Self:
         return self  # sparse points can be compared whatever their widths
@@ -215,7 +273,7 @@ class SparsePoints(Points):
 
     def check(self, state: StateReader) -> None:
         given = vars(self)
-        arrays = {name: given.pop(name) for name in self.kept}
+        arrays = {name: given.pop(name) for name in self.state_fields}
         rows = CsrRows(**arrays)
         if not rows.is_legal():
             raise state.refusal("columns", "are not valid column numbers")
@@ -237,30 +295,12 @@ class SparsePoints(Points):
             return sparse_product(rows, other._table)
         if not len(smaller.columns):
             return np.zeros((self.size, other.size))
-        keys: NDArray[Any] = smaller.columns
-        if width <= INDEXED:
-            number = _numbers(width)
-            number[keys] = np.arange(len(keys), dtype=np.int32)  # duplicates: any of them
-            own = number[keys]
-            met = number[rows.columns]
-        else:  # too wide for an array with an entry per column
-            keys, own = np.unique(keys, return_inverse=True)
-            met = keys.searchsorted(rows.columns).astype(np.int32)
-        shared = keys.take(met, mode="clip") == rows.columns
-        counts = np.concatenate(([0], np.cumsum(shared)))
-        part = CsrRows(
-            indptr=counts[rows.indptr],
-            columns=met[shared],
-            values=rows.values[shared],
-            width=len(keys),
-        )
-        table = _transposed(smaller, own, len(keys))
-        return sparse_product(part, table)
+        return _product_by_shared_columns(rows, smaller, width)
 
     def exponents(self, other: Self, out: Floats | None = None) -> Floats:
         products = self._products(other)
-        out = np.subtract(products, self.half_norms[:, None], out=out, order="C")
-        out -= other.half_norms
+        out = np.subtract(products, self._half_norms[:, None], out=out, order="C")
+        out -= other._half_norms
         return out
 
     def _differences(self, other: Self, power: int) -> Iterator[Floats]:
@@ -286,6 +326,29 @@ class SparsePoints(Points):
         rows = replace(self.csr, columns=places.astype(np.int32))
         table = matrix(columns.astype(np.int64))
         return sparse_product(rows, table, out)
+
+
+def _product_by_shared_columns(rows: CsrRows, smaller: CsrRows, width: int) -> Floats:
+    """⟨s, x⟩ of two sets of rows; only the columns of the smaller one are numbered."""
+    keys: NDArray[Any] = smaller.columns
+    if width <= INDEXED:
+        number = _numbers(width)
+        number[keys] = np.arange(len(keys), dtype=np.int32)  # duplicates: any of them
+        own = number[keys]
+        met = number[rows.columns]
+    else:  # too wide for an array with an entry per column
+        keys, own = np.unique(keys, return_inverse=True)
+        met = keys.searchsorted(rows.columns).astype(np.int32)
+    shared = keys.take(met, mode="clip") == rows.columns
+    counts = np.concatenate(([0], np.cumsum(shared)))
+    part = CsrRows(
+        indptr=counts[rows.indptr],
+        columns=met[shared],
+        values=rows.values[shared],
+        width=len(keys),
+    )
+    table = _transposed(smaller, own, len(keys))
+    return sparse_product(part, table)
 
 
 _scratch = threading.local()

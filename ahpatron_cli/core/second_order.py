@@ -23,8 +23,9 @@ from ahpatron_cli.core.numerics import (
 )
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.span import SpanExpansion, Symmetric
+from ahpatron_cli.core.span import SpanExpansion
 from ahpatron_cli.core.state import Stateful
+from ahpatron_cli.core.symmetric import Symmetric
 
 LIKELY = 1.05
 """Rounds with a smaller margin when the block opens are prepared for an update."""
@@ -84,7 +85,7 @@ class Head(Stateful):
         Values of g up to this may be pure rounding.
     """
 
-    kept: ClassVar[Any] = {"a": "n...", "C": Symmetric, "_unchecked": int}
+    state_fields: ClassVar[Any] = {"a": "n...", "C": Symmetric, "_unchecked": int}
     g: Floats
     rounding: float
     f: SecondOrder
@@ -196,7 +197,25 @@ class Head(Stateful):
         return True
 
     def solve(self) -> None:
-        """Compute the vectors u of all pending updates, and the coefficients a."""
+        """Compute the vectors u of all pending updates, and the coefficients a.
+
+        Before change i, `C = A + Σ_{e<i} s_e·v_e·v_eᵀ`, where e are all earlier changes, solved
+        ones included. An update in round t_i has `v_i = u_i = C·k_i`. Since k_i is row t_i of K,
+        `v_e·k_i` is entry t_i of `p_e = K·v_e`, which was computed without v_e. So
+
+            v_i = A·k_i + Σ_{e<i} L_ie·v_e,    L_ie = s_e·p_e[t_i].
+
+        For a join, v_i = d is known: its row of L is 0, and d is in the place of A·k_i. Let R be
+        the matrix with these rows A·k_i or d, and let the indices 0 and 1 stand for the changes
+        that are solved and those that are pending:
+
+            V_1 = R + L_0·V_0 + L_1·V_1,    so    (I - L_1)·V_1 = R + L_0·V_0.
+
+        L_1 is strictly lower triangular, so V_1 is the solution of one triangular system, at the
+        speed of matrix products; one update after the other would read all of V each time. Then
+        `a += Σ_i step_i·v_i`; joins have the step 0. `images` and `shares` return A·k_i and L as
+        they were in round t_i, also if the head has forgotten since.
+        """
         if not self._ready or not self._log:
             return
         C = self.C
@@ -262,6 +281,11 @@ class Head(Stateful):
             self.C.A = np.asfortranarray(repaired)
 
 
+def _refused(method: str) -> TypeError:
+    """The error for a method that changes coefficients without their covariance."""
+    return TypeError(f"`{method}` would not change the covariance of f: use `enter` and `learn`")
+
+
 class SecondOrder(SpanExpansion):
     """f in the span of S with one head: coefficients a, their covariance C; Q = K^{-1}.
 
@@ -271,8 +295,8 @@ class SecondOrder(SpanExpansion):
     prior: Products
     """Products of Q in the open block, for heads that forget."""
 
-    kept: ClassVar[Any] = {
-        **{name: form for name, form in SpanExpansion.kept.items() if name != "a"},
+    state_fields: ClassVar[Any] = {
+        **{name: form for name, form in SpanExpansion.state_fields.items() if name != "a"},
         "head": Head,
     }
 
@@ -303,10 +327,10 @@ class SecondOrder(SpanExpansion):
     def g(self, g: Floats) -> None:
         self.head.g = g
 
-    def open(self, block: Points) -> None:
+    def open(self, block: Points, start: int = 0) -> None:
         for head in self.heads:
             head.open(self)
-        super().open(block)
+        super().open(block, start)
         self.room = self.columns if self.spans else self.n
         """Number of columns that may be in S when the block ends."""
 
@@ -331,6 +355,23 @@ class SecondOrder(SpanExpansion):
         self.forget_norm()  # updates do not track it
         for head in self.heads:
             head.maintain()
+
+    # Changes of an expansion that would leave the covariance as it is: refused
+
+    def add(self, c: Any, radius: float | None = None) -> None:
+        raise _refused("add")
+
+    def drop(self, column: int) -> None:
+        raise _refused("drop")
+
+    def shrink(self, factor: float) -> None:
+        raise _refused("shrink")
+
+    def cap(self, limit: float) -> None:
+        raise _refused("cap")
+
+    def project(self, radius: float) -> None:
+        raise _refused("project")
 
     def enter(self, tolerance: float) -> None:
         """Add x to S with coefficient 0 if its squared distance to the span exceeds `tolerance`."""

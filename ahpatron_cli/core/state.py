@@ -24,7 +24,7 @@ NOT_SET: Any = object()
 
 
 class Stateful:
-    """Base of objects that can be saved: `kept` maps names of attributes to their forms.
+    """Base of objects that can be saved: `state_fields` maps attributes to their forms.
 
     Forms: `int` is an integer >= 0, `float` a finite number, `"any"` a number that may be NaN or
     infinite, `"fixed"` a number >= 0 that an argument of the constructor set, equal to the current
@@ -35,12 +35,17 @@ class Stateful:
     now.
     """
 
+    state_fields: ClassVar[Any] = {}
     kept: ClassVar[Any] = {}
+    """The name of `state_fields` up to version 1.0; learners of users may still define it."""
     state_name: ClassVar[str]
     classes_by_name: ClassVar[dict[str, type[Stateful]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "kept" in vars(cls):
+            cls.state_fields = cls.kept
+        cls.kept = cls.state_fields
         if cls.__module__.startswith("ahpatron_cli."):
             cls.state_name = cls.__name__
         else:
@@ -50,16 +55,16 @@ class Stateful:
     def state_dict(self) -> State:
         """The state of the object between two blocks, as a nested dict."""
         state: State = {"class": self.state_name}
-        for name in self.kept:
+        for name in self.state_fields:
             state[name.lstrip("_")] = self._plain(name)
         return state
 
     def load_state_dict(self, state: StateReader) -> None:
         """Restore a state written by `state_dict`; raises `StateError` if it is damaged."""
-        if not self.kept:
+        if not self.state_fields:
             raise state.refusal("class", "has no state")
         lengths: dict[str, int] = {}
-        for name, form in self.kept.items():
+        for name, form in self.state_fields.items():
             key = name.lstrip("_")
             now = getattr(self, name, NOT_SET)
             target = now if isinstance(now, Stateful) else None

@@ -94,7 +94,7 @@ class Tally(Stateful):
     baseline_mistakes: int = 0
     seconds: float = 0.0
 
-    kept: ClassVar[Any] = {
+    state_fields: ClassVar[Any] = {
         "confusion": "#...",
         "rounds": int,
         "nonpositive_margins": int,

@@ -13,8 +13,8 @@ from ahpatron_cli.core.numerics import CANCELLED, cancelled, ddot
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.second_order import ForgettingHead, Head, Products
-from ahpatron_cli.core.span import Symmetric
 from ahpatron_cli.core.state import StateReader
+from ahpatron_cli.core.symmetric import Symmetric
 from ahpatron_cli.core.tally import class_margins
 
 CLIP = 1.5
@@ -89,7 +89,7 @@ class Experience:
 class Steady(Experience, Head):
     """The head that never forgets; an alarm of the learner resets it."""
 
-    kept: ClassVar[Any] = {**Head.kept, **Experience.experienced}
+    state_fields: ClassVar[Any] = {**Head.state_fields, **Experience.experienced}
 
     def reset(self, prior: Symmetric) -> None:
         """Start again: a = 0 and C = Q; only the discounted mistakes stay. Between two blocks."""
@@ -102,7 +102,7 @@ class Steady(Experience, Head):
 class Tracker(Experience, ForgettingHead):
     """The head that forgets all the time, and so follows a concept that moves."""
 
-    kept: ClassVar[Any] = {**Head.kept, **Experience.experienced}
+    state_fields: ClassVar[Any] = {**Head.state_fields, **Experience.experienced}
 
 
 class MixedValues:
@@ -124,8 +124,8 @@ class TwoMemories(MetricExpansion):
     Q = K^{-1} is always kept: the tracker forgets towards it.
     """
 
-    kept: ClassVar[Any] = {
-        **MetricExpansion.kept,
+    state_fields: ClassVar[Any] = {
+        **MetricExpansion.state_fields,
         "head": Steady,
         "tracker": Tracker,
         "_budget": "fixed",
@@ -163,8 +163,8 @@ class TwoMemories(MetricExpansion):
 
     # A block ------------------------------------------------------------------------------------
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         if self.size == self._budget:
             self.room = self.n
 
@@ -284,7 +284,7 @@ class TwoMemories(MetricExpansion):
         """
         self.count(self.t + 1)
         self._close()
-        self.successor = self
+        self.reopen()
         self.Q.settle()
         for head in self.heads:
             head.C.settle()
@@ -325,7 +325,7 @@ class TwoMemories(MetricExpansion):
 
     def forget(self, q: float) -> None:
         """The tracker forgets: `C_2 ← q·C_2 + (1-q)·Q`."""
-        if self.successor is None:
+        if not self.is_interrupted:
             self.tracker.forget(q)
         else:  # the block has been closed by `reset_steady`
             self.tracker.C.A *= q

@@ -27,7 +27,7 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import DecodeError, Meta, Struct, ValidationError, toml
 
 from ahpatron_cli.core import KERNELS, REGISTRY
-from ahpatron_cli.core.learners import is_path
+from ahpatron_cli.core.registry import is_path
 from ahpatron_cli.data.source import similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.runner import Setup

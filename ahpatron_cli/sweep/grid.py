@@ -25,8 +25,8 @@ from typing import Any, TypeAlias
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError
-from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
+from ahpatron_cli.core.registry import GUIDE, find_learner, is_path
 from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.data.layout import LAYOUTS
 from ahpatron_cli.data.scaling import SCALES

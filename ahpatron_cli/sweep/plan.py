@@ -14,8 +14,8 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from ahpatron_cli.core import KERNELS, REGISTRY
-from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
+from ahpatron_cli.core.registry import learner_source
 from ahpatron_cli.data.dataset import Dataset, Preparation, RowsInMemory, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError

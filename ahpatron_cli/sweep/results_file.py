@@ -270,7 +270,7 @@ class _Undated:
     """
 
     def __init__(self) -> None:
-        from ahpatron_cli.core.learners import BUILT_IN  # lazy: imports NumPy
+        from ahpatron_cli.core.registry import BUILT_IN  # lazy: imports NumPy
 
         self._built_in = {kind.name for kind in BUILT_IN}
         self._headers: list[Mapping[str, Any]] = []

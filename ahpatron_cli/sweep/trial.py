@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.learners import BUILT_IN_SOURCE, learner_source, third_party_files
+from ahpatron_cli.core.registry import BUILT_IN_SOURCE, learner_source, third_party_files
 from ahpatron_cli.data.dataset import Preparation, RowsInMemory, load
 from ahpatron_cli.data.dataset import mapped as mapped_dataset
 from ahpatron_cli.data.source import open_source

@@ -127,7 +127,7 @@ def test_a_broken_bound_ends_with_exit_code_1(
     ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The formula of Theorem 1 forgets the norm, and half of the loss."""
-    broken = dataclasses.replace(certificates.THEOREMS[0], bound=lambda f, **_: f.loss / 2)
+    broken = dataclasses.replace(certificates.THEOREMS[0], bound=lambda f, run: f.loss / 2)
     monkeypatch.setattr(certificates, "theorems_of", lambda *_: [broken])
     words = ("run", rings, "-l", "perceptron", "--sigma", "0.1", "--certify")
     done = ahpatron(*words)

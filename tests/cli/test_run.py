@@ -14,6 +14,7 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 from ahpatron_cli import OnlineKernelClassifier
+from ahpatron_cli.core import KERNELS
 from ahpatron_cli.data.libsvm import reader
 from ahpatron_cli.output import pictures
 from ahpatron_cli.records import Curve
@@ -188,7 +189,7 @@ def test_a_fault_in_a_worker_is_told_like_any_other(ahpatron: Ahpatron, rings: P
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "polynomial", "linear"])
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_every_kernel_runs(ahpatron: Ahpatron, breast_cancer: Path, kernel: str) -> None:
     run = ahpatron.run(breast_cancer, "--kernel", kernel, "-B", 40)
     assert run["params"]["kernel"] == kernel

@@ -13,6 +13,7 @@ from ahpatron_cli.core.certificates import (
     THEOREMS,
     Certificate,
     Comparator,
+    Run,
     Theorem,
     certify,
     comparators,
@@ -97,8 +98,15 @@ def test_settings_meet_the_theorem(theorem: Theorem, given: dict[str, Any]) -> N
 # Formulas -----------------------------------------------------------------------------------------
 
 
-RUN = {"step": 0.5, "epsilon": 0.7, "budget": 100, "radius": 2.0}
-RUN |= {"margin_updates": 5, "margin_steps": 2.0, "zeta": 0.05}
+RUN = Run(
+    step=0.5,
+    epsilon=0.7,
+    budget=100,
+    radius=2.0,
+    margin_updates=5,
+    margin_steps=2.0,
+    zeta=0.05,
+)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +127,7 @@ RUN |= {"margin_updates": 5, "margin_steps": 2.0, "zeta": 0.05}
     ],
 )
 def test_formulas(key: str, loss: float, norm: float, expected: float) -> None:
-    assert BY_KEY[key].bound(Comparator("f", loss, norm), **RUN) == pytest.approx(expected)
+    assert BY_KEY[key].bound(Comparator("f", loss, norm), RUN) == pytest.approx(expected)
 
 
 # Certificates -------------------------------------------------------------------------------------

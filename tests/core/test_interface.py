@@ -29,8 +29,8 @@ from ahpatron_cli.core import (
     learner_source,
     play,
     register,
+    registry,
 )
-from ahpatron_cli.core import learners as registry
 from ahpatron_cli.core.errors import (
     LearnerLoadError,
     LimitReachedError,
@@ -38,7 +38,6 @@ from ahpatron_cli.core.errors import (
     ParameterError,
 )
 from ahpatron_cli.core.expansion import Expansion, Hypothesis
-from ahpatron_cli.core.points import Points
 from ahpatron_cli.testing import check_learner
 from support.streams import make_stream
 
@@ -112,13 +111,12 @@ def test_a_scale_that_would_underflow_is_folded(kind: Any, shrinkage: float) -> 
 
 @dataclasses.dataclass
 class Calling(Perceptron):
-    """Is called in rounds 0, 1, 3, 7, … whatever the margin; counts the examples it observes."""
+    """Is called in rounds 0, 1, 3, 7, … whatever the margin."""
 
     calls: ClassVar[list[int]]
     update_below = -math.inf
     next_call = 0
-    seen = 0
-    kept = ("next_call", "seen")
+    state_fields = ("next_call",)
 
     def update(self, f: Expansion, y: float, margin: float) -> bool:
         self.calls.append(self.round)
@@ -128,8 +126,23 @@ class Calling(Perceptron):
             f.add(y)
         return False
 
-    def observe(self, block: Points) -> None:
-        self.seen += block.size
+
+@dataclasses.dataclass
+class Former(Perceptron):
+    """Names its counter in `kept`, as was usual up to version 1.0."""
+
+    kept = (*Perceptron.kept, "counted")
+    counted = 0
+
+    def update(self, f: Expansion, y: float, margin: float) -> None:
+        self.counted += 1
+        f.add(y)
+
+
+def test_attributes_that_a_learner_names_in_kept_are_saved() -> None:
+    player = play(Former(), STREAM.X, STREAM.y)
+    again = Player(Former(), horizon=300).load_state_dict(player.state_dict())
+    assert again.learner.counted == player.learner.counted > 0
 
 
 @pytest.mark.parametrize("block", [1, 7, 64, 256])
@@ -144,7 +157,6 @@ def test_a_learner_is_called_in_the_rounds_that_it_names(block: int, classes: in
     mistakes = [t for t in Calling.calls if t not in named]  # f(x) = 0 and y = -1
     assert sorted(set(Calling.calls) - set(mistakes)) == named
     assert len(mistakes) < 5
-    assert player.learner.seen == 300
     assert player.tally.updates == 0
 
 
@@ -259,6 +271,7 @@ class X(Learner):
         (f"{DECLARED} def wants(self, margin, y): return True", "X", "own-learners.md"),
         (f"{DECLARED} def each_round(self, f, margin, y): pass", "X", "own-learners.md"),
         (f"{DECLARED} def update(self, f, margin, y): f.add(y)", "X", "own-learners.md"),
+        (f"{DECLARED} def observe(self, block): pass", "X", "no longer called"),
         (f"{DECLARED} weight: float = real('w', 'of what', 1.0)", "X", "`weight`"),
         ("from ahpatron_cli.core.learners.base import Margin", "X", "own-learners.md"),
     ],

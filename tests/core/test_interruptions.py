@@ -198,7 +198,7 @@ def test_a_first_row_that_fails_decides_nothing() -> None:
 def test_a_learner_that_cannot_be_saved_stops_after_an_error_inside_a_block() -> None:
     @dataclasses.dataclass
     class Unsaved(Perceptron):
-        kept = ("notes",)
+        state_fields = ("notes",)
         notes: ClassVar[Any] = [1, 2]  # neither a number nor text nor an array
 
         def update(self, f: Expansion, y: float, margin: float) -> None:

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from ahpatron_cli.core import REGISTRY, Expansion, Gaussian, Learner, Player, choice, integer, real
+from ahpatron_cli.core import REGISTRY, Expansion, Learner, Player, choice, integer, real
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.testing import (
     LAWS,
+    Setting,
     Stream,
     check_learner,
     equals_reference,
@@ -79,7 +80,7 @@ def test_engine_equals_twin_with_every_kernel(case: Case, kernel_name: str) -> N
 @examples(6)
 @given(stream=streams(max_rounds=150))
 def test_law(case: Case, law: str, stream: Example) -> None:
-    LAWS[law](case.learner(), Stream(stream.X, stream.y), Gaussian(sigma=0.7))
+    LAWS[law](Setting(case.learner(), Stream(stream.X, stream.y)))
 
 
 @every_case
@@ -87,7 +88,7 @@ def test_law(case: Case, law: str, stream: Example) -> None:
 def test_law_with_classes_weights_and_ties(case: Case, law: str) -> None:
     for stream in harder_streams():
         for learner in variants(case.learner(), stream):
-            LAWS[law](learner, stream, Gaussian(sigma=0.7))
+            LAWS[law](Setting(learner, stream))
 
 
 # Laws that are broken -----------------------------------------------------------------------------
@@ -148,5 +149,6 @@ def test_counts_are_compared_with_the_twin() -> None:
     case = Case("perceptron")
     trace = case.twin(stream.rows, stream.labels, formulas.gaussian(0.7))
     trace.updates += 1
+    setting = Setting(case.learner(), Stream(stream.X, stream.y))
     with pytest.raises(AssertionError, match="updates"):
-        equals_reference(case.learner(), Stream(stream.X, stream.y), lambda *_: trace, {})
+        equals_reference(setting, lambda *_: trace, {})

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.core import BSGD, Player, play
+from ahpatron_cli.core import BSGD, Gaussian, Player, play
 from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.merging import best_point, cheapest, loss_of
+from ahpatron_cli.core.merging import MergingExpansion, best_point, cheapest, loss_of, tables
 from ahpatron_cli.core.numerics import SLACK
 from ahpatron_cli.core.points import NARROW
 from ahpatron_cli.core.rows import compressed
@@ -50,6 +50,87 @@ def test_the_cheapest_partner_is_found_among_all(seed: int, spread: float, equal
     wanted = int(np.argmax(losses <= losses.min() + SLACK))
     assert cheapest(1.0, others, k) == wanted
     assert cheapest(-1.0, -others, k) == wanted
+
+
+def test_the_lowest_loss_falls_as_examples_become_more_similar() -> None:
+    """What `cheapest` relies on to leave out partners that are far away."""
+    lowest = tables().lowest
+    assert lowest == sorted(lowest)
+
+
+@pytest.mark.parametrize("m", [0.01, 0.2, 0.5])
+def test_equal_examples_merge_without_loss(m: float) -> None:
+    assert loss_of(m, 1.0) == pytest.approx(0.0, abs=1e-12)
+    assert best_point(m, 1.0)[1] == pytest.approx(1.0, rel=1e-15)
+
+
+@pytest.mark.parametrize("m", [0.01, 0.2, 0.5])
+def test_examples_that_share_nothing_lose_the_smaller_one(m: float) -> None:
+    assert loss_of(m, 0.0) == 1.0
+    assert best_point(m, 0.0) == (0.0, 1 - m)
+
+
+def opened(rows: list[list[float]], coefficients: list[float]) -> MergingExpansion:
+    """An expansion in an open block, to which the first rows have been added."""
+    f = MergingExpansion(KERNEL)
+    f.open(KERNEL.points(np.array(rows)))
+    f.evaluate()
+    for t, coefficient in enumerate(coefficients):
+        f.t = t
+        f.add(coefficient)
+    return f
+
+
+KERNEL = Gaussian(sigma=0.7)
+ROWS = [[0.0, 0.0], [3.0, 0.0], [0.4, 0.3], [0.2, 0.5], [2.5, 0.1]]
+
+
+def test_the_smallest_and_its_nearest_become_a_point_between_them() -> None:
+    f = opened(ROWS, [1.0, 0.9, 0.5])
+    m = 0.5 / 1.5
+    k = float(np.exp(-0.25 / (2 * 0.7**2)))  # of the rows 0 and 2
+    h, g = best_point(m, k)
+    f.merge_smallest()
+    assert f.coefficients == pytest.approx([1.5 * g, 0.9])
+    f.close()
+    assert f.points is not None
+    between = h * np.array(ROWS[2]) + (1 - h) * np.array(ROWS[0])
+    assert f.points.coordinates[0] == pytest.approx(between / 0.7, abs=1e-12)
+
+
+def test_a_merge_changes_f_by_the_loss_of_the_table() -> None:
+    f = opened(ROWS, [1.0, 0.9, 0.5])
+    a = f.coefficients
+    points = KERNEL.points(np.array(ROWS[:3]))
+    f.merge_smallest()
+    both = f.points.subset(f.support)
+    both.extend(points)
+    change = np.concatenate((f.coefficients, -a))
+    square = change @ KERNEL.between(both, both) @ change
+    k = KERNEL.between(points, points)[0, 2]
+    assert square == pytest.approx(0.5**2 * loss_of(0.5 / 1.5, k), abs=1e-3)
+
+
+def test_the_values_of_later_rounds_are_those_of_the_merged_f() -> None:
+    f = opened(ROWS, [1.0, 0.9, 0.5])
+    f.merge_smallest()
+    later = f.g[3:].copy()
+    f.close()
+    assert f.at(KERNEL.points(np.array(ROWS[3:]))) == pytest.approx(later, abs=1e-12)
+
+
+def test_an_example_without_a_partner_of_its_sign_is_dropped() -> None:
+    f = opened(ROWS, [1.0, 0.9, -0.5])
+    f.merge_smallest()
+    assert f.coefficients.tolist() == [1.0, 0.9]
+
+
+def test_of_equal_partners_the_oldest_is_merged() -> None:
+    rows = [[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0], [5.0, 0.0]]
+    f = opened(rows, [1.0, 1.0, 0.5])
+    f.merge_smallest()
+    assert f.coefficients[0] != 1.0
+    assert f.coefficients[1] == 1.0
 
 
 def test_narrow_sparse_rows_merge_and_wide_ones_are_refused() -> None:

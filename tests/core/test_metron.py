@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.core import Arow, CsrRows, Gaussian, Metron, Player
+from ahpatron_cli.core import Arow, CsrRows, Gaussian, Metron, Player, play
 from ahpatron_cli.core.kernels import Matern
 from ahpatron_cli.core.metric import Metric, MetricExpansion
 from ahpatron_cli.core.rows import rows_of
@@ -338,3 +338,13 @@ def test_covariances_of_both_heads_stay_positive_definite() -> None:
 def two_memories(player: Player) -> TwoMemories:
     assert isinstance(player.f, TwoMemories)
     return player.f
+
+
+@pytest.mark.parametrize("method", ["add", "drop", "shrink", "cap", "project"])
+@pytest.mark.parametrize("kind", [Arow, Metron])
+def test_coefficients_are_not_changed_without_their_covariance(
+    kind: type[Arow], method: str
+) -> None:
+    f = play(kind(budget=10), [[0.0], [1.0], [0.1], [0.9]], [-1, 1, -1, 1]).f
+    with pytest.raises(TypeError, match=f"`{method}` would not change the covariance"):
+        getattr(f, method)(1)

@@ -107,7 +107,7 @@ class FullSpan(Learner):
     """Adds examples to a span of at most four; then, on mistakes, the oldest goes."""
 
     name = title = "full-span"
-    kept = ("dropped",)
+    state_fields = ("dropped",)
     dropped = 0
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SpanExpansion:

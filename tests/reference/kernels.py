@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 Row = Sequence[float]
 KernelFunction = Callable[[Row, Row], float]
@@ -52,3 +53,12 @@ def linear() -> KernelFunction:
         return dot(u, v) / lengths if lengths else 0.0
 
     return kernel
+
+
+FORMULAS: dict[str, tuple[dict[str, Any], KernelFunction]] = {
+    "gaussian": ({"sigma": 0.7}, gaussian(0.7)),
+    "laplacian": ({"sigma": 1.3}, laplacian(1.3)),
+    "polynomial": ({"degree": 3}, polynomial(3, 1.0)),
+    "linear": ({}, linear()),
+}
+"""By the name of a kernel: parameters with which it is tested, and its formula for them."""

@@ -33,10 +33,7 @@ class Case:
 
 
 KERNEL_PAIRS = {
-    "gaussian": (KERNELS["gaussian"](sigma=0.7), kernels.gaussian(0.7)),
-    "laplacian": (KERNELS["laplacian"](sigma=1.3), kernels.laplacian(1.3)),
-    "polynomial": (KERNELS["polynomial"](degree=3), kernels.polynomial(3, 1.0)),
-    "linear": (KERNELS["linear"](), kernels.linear()),
+    name: (KERNELS[name](**params), formula) for name, (params, formula) in kernels.FORMULAS.items()
 }
 """Each kernel, and its formula."""
 

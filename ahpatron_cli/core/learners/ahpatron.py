@@ -1,24 +1,29 @@
-"""AVP and Ahpatron, Algorithms 1 and 2 of the paper, and ahpatron+."""
+"""AVP and Ahpatron, Algorithms 1 and 2 of Liao et al. 2024, and ahpatron+.
+
+Numbers of algorithms, lines, equations and theorems are those of this paper.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from ahpatron_cli.core.budget import SELECT, project_onto
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import (
     REST,
     SHARED,
+    Classes,
     Learner,
     budget_parameter,
     multiclass_parameter,
 )
 from ahpatron_cli.core.numerics import under
 from ahpatron_cli.core.parameters import as_in, choice, real
+from ahpatron_cli.core.reduction import SELECT, project_onto
+from ahpatron_cli.core.rows import Floats
 
 SCHEDULES = "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0"
 RESCALE = "norm of f after a halving, in units of U; keep: unchanged"
@@ -36,7 +41,7 @@ class Aggressive(Learner):
 
     nonpositive_margins = 0  # M'_t
     margin_steps = 0.0  # Σ λ_t over N_T, used in Δ_T of Corollary 2
-    kept: ClassVar[tuple[str, ...]] = ("nonpositive_margins", "margin_steps")
+    state_fields: ClassVar[tuple[str, ...]] = ("nonpositive_margins", "margin_steps")
     reports: ClassVar[tuple[str, ...]] = ("margin_steps",)
 
     def __post_init__(self) -> None:
@@ -45,16 +50,16 @@ class Aggressive(Learner):
             message = "radius must be a finite number > 0 where schedule is adaptive, got inf"
             raise ParameterError(message, "radius")
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
         self.update_below = under(1.0 - self.epsilon)
         return Expansion(kernel, classes)
 
-    def update(self, f: Expansion, y: Any, margin: float) -> None:
+    def update(self, f: Expansion, y: float | Floats, margin: float) -> None:
         step = self.step_at(margin)  # λ_t
-        f.add(self.weight * step * y, self.radius)
+        f.add(self.weight * step * y, self.radius)  # Algorithm 1, lines 5 and 6
 
     def step_at(self, margin: float) -> float:
-        """The step λ_t of this round, by `schedule`."""
+        """The step λ_t of this round: constant, or that of Corollary 2 (`schedule`)."""
         step = self.step
         if self.schedule == "adaptive":
             if margin <= 0:
@@ -76,6 +81,11 @@ class AVP(Aggressive):
     `schedule=constant` with λ = 1, U = ∞, 1/2 < ε < 1 is Corollary 1:
     `|M'_T| <= 2·L_T(f) + ‖f‖² + (1 - 2ε)·|N_T|`. `schedule=adaptive` with λ = 1 and a finite U is
     Corollary 2: `λ_t = U/√(U² + M'_t)`; M'_t counts rounds with `y·f(x) <= 0`, this one included.
+    Theorem 3 holds for other constant λ < 2 with λ/2 < ε < 1 (5).
+
+    Deviations
+    ----------
+    ε is the same in all rounds. Weights, and `schedule=adaptive` with λ ≠ 1, are ours.
 
     Examples
     --------
@@ -101,8 +111,13 @@ class AVP(Aggressive):
 class Ahpatron(Aggressive):
     """AVP on at most B examples, with halving and projection (Liao et al. 2024, Algorithm 2).
 
-    If |S| = B before an update, half of S is removed: f is projected onto the span of the half that
-    stays and rescaled to the norm `c_t·U`.
+    If |S| = B before an update, half of S is removed (lines 10 to 12). With S_1 the half that goes,
+    S_2 the half that stays, a_1 and a_2 their coefficients, K_2 and K_21 the kernel matrices,
+
+        θ = (K_2 + η·I)^{-1} K_21 a_1                (9), the solution of (6)
+        a_2 ← a_2 + θ, rescaled to the norm c_t·U    (7)
+        f ← Proj_U(f̄ + λ_t·y·κ(x,·))                 (8), where f̄ is f after that.
+
     Symbols: B `budget`, ε `epsilon`, U `radius`, λ `step`, η `ridge`, c_t `rescale`.
 
     `rescale=keep` is `c_t = ‖f_t‖/U` (Theorem 6, and the paper's experiments); a number is a
@@ -138,10 +153,17 @@ class Ahpatron(Aggressive):
     budget: int = budget_parameter(even=True, at_least=2)
     epsilon: float = as_in(AVP, "epsilon", 0.5)
     radius: float = as_in(
-        AVP, "radius", infinite=False, formula="√B/2", derive=lambda me: me.budget**0.5 / 2
+        AVP,
+        "radius",
+        infinite=False,
+        formula="√B/2",
+        derive=lambda own: own.budget**0.5 / 2,
     )
     step: float = as_in(
-        AVP, "step", formula="U/√(4B)", derive=lambda me: me.radius / (4 * me.budget) ** 0.5
+        AVP,
+        "step",
+        formula="U/√(4B)",
+        derive=lambda own: own.radius / (4 * own.budget) ** 0.5,
     )
     schedule: str = as_in(AVP, "schedule", "constant")
     ridge: float = real("η", "ridge of the projection at a halving", default=0.0005, over=0)
@@ -152,7 +174,7 @@ class Ahpatron(Aggressive):
     halvings = 0  # J
     unscaled = 0
     gaps = 0.0  # Σ ‖f_t - f̄_t‖
-    kept = (*Aggressive.kept, "halvings", "unscaled", "gaps")
+    state_fields = (*Aggressive.state_fields, "halvings", "unscaled", "gaps")
     reports = (*Aggressive.reports, "halvings")
 
     def __post_init__(self) -> None:
@@ -161,18 +183,18 @@ class Ahpatron(Aggressive):
             message = "selection must be magnitude or nearest where multiclass is shared"
             raise ParameterError(f"{message}, got greedy", "selection")
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
         super().begin(kernel)
         return Expansion(kernel, classes, gram=True)
 
-    def update(self, f: Expansion, y: Any, margin: float) -> None:
-        if f.size == self.budget:  # |S_t| = B
+    def update(self, f: Expansion, y: float | Floats, margin: float) -> None:
+        if f.size == self.budget:  # |S_t| = B: Algorithm 2, line 9
             self.halve(f)
         step = self.step_at(margin)  # λ_t
-        f.add(self.weight * step * y, self.radius)
+        f.add(self.weight * step * y, self.radius)  # line 7, and (8) after a halving
 
     def halve(self, f: Expansion) -> None:
-        """Remove half of S (a quarter for `nearest`), and project f onto the rest."""
+        """Remove half of S (a quarter for `nearest`), and project f onto the rest: (6) and (7)."""
         norm = None  # keep ‖f_t‖
         if not isinstance(self.rescale, str):
             norm = self.rescale * self.radius  # c_t·U
@@ -187,7 +209,7 @@ class Ahpatron(Aggressive):
 
     def statistics(self) -> dict[str, int | float | None]:
         # Lemma 1, for halves: J <= max(2(|M'_T| + |N_T|)/B - 1, 0).
-        # Theorem 6 depends on ζ̂ = Σ ‖f_t - f̄_t‖ / (U·J).
+        # Theorem 6 depends on ζ̂ = Σ ‖f_t - f̄_t‖ / (U·J), the smallest ζ for which (11) holds.
         statistics = super().statistics()
         statistics["zeta"] = None
         if self.halvings:
@@ -232,7 +254,12 @@ class AhpatronPlus(Ahpatron):
     grid: ClassVar[tuple[str, ...]] = ()  # one default for all data
 
     epsilon: float = as_in(Ahpatron, "epsilon", 0.75)
-    radius: float = as_in(Ahpatron, "radius", formula="√B", derive=lambda me: math.sqrt(me.budget))
+    radius: float = as_in(
+        Ahpatron,
+        "radius",
+        formula="√B",
+        derive=lambda own: math.sqrt(own.budget),
+    )
     step: float = as_in(Ahpatron, "step", 0.25, formula=None, derive=None)
     schedule: str = as_in(Ahpatron, "schedule", "adaptive")
     selection: str = as_in(Ahpatron, "selection", "nearest")

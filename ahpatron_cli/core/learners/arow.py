@@ -49,7 +49,7 @@ class SecondOrderLearner(Learner):
     wrong = 1
     page = 0.0  # g
     restarts = 0
-    kept: ClassVar[Any] = ("birth", "next_seen", "loss", "wrong", "page", "restarts")
+    state_fields: ClassVar[Any] = ("birth", "next_seen", "loss", "wrong", "page", "restarts")
     reports: ClassVar[tuple[str, ...]] = ("restarts",)
 
     def check(self, state: StateReader) -> None:

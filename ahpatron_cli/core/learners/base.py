@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, Unpack, cast
 
 from ahpatron_cli.core.errors import LimitReachedError, ParameterError
 from ahpatron_cli.core.expansion import Expansion, Hypothesis
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.parameters import Declared, choice, integer, real
+from ahpatron_cli.core.parameters import Declared, Options, choice, integer, real
 from ahpatron_cli.core.state import State, Stateful, StateReader
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ahpatron_cli.core.points import Points
-
+Classes: TypeAlias = tuple[int, ...]
+"""() for one f, (k,) if k classes share one S."""
 REST = "rest"
 SHARED = "shared"
 SET_BY_ENGINE = ("round", "weight", "rng")
@@ -30,8 +30,10 @@ class Learner(Declared, Stateful):
     """Base class of online learners: dataclasses that define `name`, `title` and `update`.
 
     Parameters are declared with `integer`, `real` and `choice`. Counters of a run are attributes of
-    the class without annotation, set to their initial values; those named in `kept` are saved with
-    a model. The engine works on a copy, so one object can run on any number of streams.
+    the class without annotation, set to their initial values; those named in `state_fields` are
+    saved with a model. The engine works on a copy, so one object can run on any number of streams.
+    While S is empty, `update` is called in every round, so the first example joins whatever its
+    label is.
 
     Attributes
     ----------
@@ -95,8 +97,8 @@ class Learner(Declared, Stateful):
         """A copy for one run; parameters that depend on T are set if T (`horizon`) is known."""
         return dataclasses.replace(self)
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Hypothesis:
-        """Create the initial hypothesis f = 0; `classes` is (k,) if k classes share one S."""
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Hypothesis:
+        """Create the initial hypothesis f = 0."""
         return Expansion(kernel, classes)
 
     def update(self, f: Any, y: Any, margin: float) -> bool | None:
@@ -108,14 +110,14 @@ class Learner(Declared, Stateful):
         """
         raise NotImplementedError
 
-    def observe(self, block: Points) -> None:
-        """Called once after each block with its examples; does nothing by default."""
-
     @property
     def most_kept(self) -> int | None:
         """Upper limit of |S|; None if there is no limit."""
-        declared = [getattr(self, name, None) for name in ("budget", "max_support")]
-        limits = [limit for limit in declared if limit is not None]
+        limits = []
+        for name in ("budget", "max_support"):
+            limit = getattr(self, name, None)
+            if limit is not None:
+                limits.append(limit)
         return min(limits, default=None)
 
     @property
@@ -139,7 +141,7 @@ class Learner(Declared, Stateful):
 
     def load_state_dict(self, state: StateReader) -> None:
         self._load_calls(state)
-        for name in self.kept:
+        for name in self.state_fields:
             if name in CALLS:
                 continue
             key = name.lstrip("_")
@@ -164,10 +166,11 @@ class Learner(Declared, Stateful):
         self.next_call = next_call
 
 
-def budget_parameter(meaning: str = "most examples kept", **changes: Any) -> Any:
+def budget_parameter(
+    meaning: str = "most examples kept", *, at_least: int = 1, even: bool = False
+) -> Any:
     """Declare the parameter `budget` (B)."""
-    limits = {"default": 400, "at_least": 1, **changes}
-    return integer("B", meaning, **limits)
+    return integer("B", meaning, default=400, at_least=at_least, even=even)
 
 
 def multiclass_parameter(*words: str) -> Any:
@@ -181,10 +184,10 @@ def max_support_parameter() -> Any:
     return integer("|S|", "end the run before S is larger than this", at_least=1, optional=True)
 
 
-def check_support(size: int, most: int | None) -> None:
+def check_support(size: int, limit: int | None) -> None:
     """Raise LimitReachedError if adding an example would make |S| larger than `max_support`."""
-    if most is not None and size > most:
-        message = f"one more example would make S larger than max_support={most}"
+    if limit is not None and size > limit:
+        message = f"one more example would make S larger than max_support={limit}"
         raise LimitReachedError(message, "max_support")
 
 
@@ -200,9 +203,10 @@ def horizon_parameter(meaning: str = "number of rounds, for defaults that depend
     return integer("T", meaning, at_least=1, optional=True, formula=formula)
 
 
-def shrinkage_parameter(default: float | None = None, **options: Any) -> Any:
+def shrinkage_parameter(default: float | None = None, **options: Unpack[Options]) -> Any:
     """Declare the parameter `shrinkage` (λ)."""
-    return real("λ", "strength of the regulariser λ‖f‖²/2", default, at_least=0, **options)
+    options["at_least"] = 0
+    return real("λ", "strength of the regulariser λ‖f‖²/2", default, **options)
 
 
 def check_shrinkage(step: float, shrinkage: float) -> None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.feature_map import FourierFeatures, LinearModel, Sketches, nystroem
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import (
+    Classes,
     GradientLearner,
     budget_parameter,
     horizon_parameter,
     step_parameter,
 )
-from ahpatron_cli.core.linear import FourierFeatures, LinearModel, Sketches, nystroem
 from ahpatron_cli.core.numerics import HINGE
 from ahpatron_cli.core.parameters import integer, share_of_budget
 
@@ -36,6 +37,7 @@ class FOGD(GradientLearner):
     Deviations
     ----------
     Where z is defined without the factor 1/√D, as in some programs, use a step divided by D.
+    Weights are ours.
 
     Examples
     --------
@@ -64,7 +66,7 @@ class FOGD(GradientLearner):
     horizon: int | None = horizon_parameter()
     update_below = HINGE
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> LinearModel:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> LinearModel:
         if not isinstance(kernel, Gaussian):
             message = "fogd approximates the gaussian kernel only"
             raise ParameterError(message, "kernel", "kernel")
@@ -91,7 +93,7 @@ class NOGD(GradientLearner):
     Deviations
     ----------
     Eigenvalues at rounding level (1e-8 of the largest) are dropped, not inverted. In the
-    code published with Liao et al. 2024, f is lost when the features replace S.
+    code published with Liao et al. 2024, f is lost when the features replace S. Weights are ours.
 
     Examples
     --------
@@ -121,10 +123,10 @@ class NOGD(GradientLearner):
             message = f"rank must be at most the budget, {self.budget}, got {self.rank}"
             raise ParameterError(message, "rank")
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
         return Expansion(kernel, gram=True)
 
-    def update(self, f: Any, y: float, margin: float) -> None:
+    def update(self, f: Expansion | LinearModel, y: float, margin: float) -> None:
         f.add(self.weight * self.step * y)
         if f.size == self.budget and isinstance(f, Expansion):
             f.successor = nystroem(f, self.rank)
@@ -154,7 +156,7 @@ class SkeGD(GradientLearner):
     prediction and before its update; S is sampled without replacement; rank k is cut from Φ_pp, not
     from `Φ_pm^+ Φ_pp (Φ_pm^+)ᵀ`, whose largest eigenvalues belong to the least significant
     directions; ^+ ignores singular values below 1e-3 of the largest, or w would grow at every
-    change of Z; no more examples are admitted once |E| = 2B.
+    change of Z; no more examples are admitted once |E| = 2B. Weights are ours.
 
     Examples
     --------
@@ -184,7 +186,7 @@ class SkeGD(GradientLearner):
     update_below = HINGE
 
     since_switch = 0  # rounds since |S| = B
-    kept = ("since_switch",)
+    state_fields = ("since_switch",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -211,10 +213,10 @@ class SkeGD(GradientLearner):
         cycle = -(-learner.horizon // self.budget)  # T/B, rounded up
         return dataclasses.replace(learner, cycle=cycle)
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
         return Expansion(kernel, gram=True)
 
-    def update(self, f: Any, y: float, margin: float) -> bool:
+    def update(self, f: Expansion | LinearModel, y: float, margin: float) -> bool:
         if isinstance(f, LinearModel) and f.size is not None and f.size < self.most_kept:
             self.since_switch += 1
             if self.since_switch % self.cycle == 0:  # x is admitted before its update

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import (
+    Classes,
     GradientLearner,
     Learner,
     budget_parameter,
@@ -25,20 +26,20 @@ from ahpatron_cli.core.learners.base import (
 )
 from ahpatron_cli.core.merging import MergingExpansion
 from ahpatron_cli.core.numerics import HINGE, under, up_to
-from ahpatron_cli.core.parameters import choice, real
+from ahpatron_cli.core.parameters import WithBudget, choice, real
 from ahpatron_cli.core.span import PrunedExpansion
 
 
 class CappedExpansion(Expansion):
     """Expansion that tracks bounds `low <= |a_i| <= high`, so that `cap` seldom reads all a_i."""
 
-    kept: ClassVar[Any] = {**Expansion.kept, "low": "any", "high": float}
+    state_fields: ClassVar[Any] = {**Expansion.state_fields, "low": "any", "high": float}
     low = math.inf
     high = 0.0
 
-    def add(self, c: float, radius: float | None = None) -> None:
-        super().add(c, radius)
-        size = abs(c)
+    def add(self, coefficient: float, radius: float | None = None) -> None:
+        super().add(coefficient, radius)
+        size = abs(coefficient)
         self.low = min(self.low, size)
         self.high = max(self.high, size)
 
@@ -99,24 +100,27 @@ class Bogd(GradientLearner):
             shrinkage = 0.5 / learner.step
         return dataclasses.replace(learner, shrinkage=shrinkage)
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> CappedExpansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> CappedExpansion:
         return CappedExpansion(kernel)
 
     def update(self, f: CappedExpansion, y: float, margin: float) -> bool:
-        f.shrink(1 - self.step * self.shrinkage)  # 1 - ηλ
+        step = self.step
+        f.shrink(1 - step * self.shrinkage)  # 1 - ηλ
         if margin >= HINGE and f.size:
             return False
         if f.size == self.budget:
             divisor = self.make_room(f)
             f.shrink(1 / divisor)
-        f.cap(self.step * self.cap)
-        f.add(self.step * min(1.0, self.cap) * y)
+        f.cap(step * self.cap)
+        step *= min(1.0, self.cap)
+        f.add(step * y)
         return True
 
     def make_room(self, f: CappedExpansion) -> float:
         """Drop an example; return the factor by which the others are divided."""
         index = self.rng.integers(f.size)
-        f.drop(f.support.item(index))
+        column = f.support.item(index)
+        f.drop(column)
         return (self.budget - 1) / self.budget
 
 
@@ -148,16 +152,24 @@ class BogdPlusPlus(Bogd):
 
     def make_room(self, f: CappedExpansion) -> float:
         if f.low == f.high:  # all |a_i| are equal, and so are the probabilities
-            index = int(self.rng.random() * f.size)
-            f.drop(f.support.item(index))
+            drawn = self.rng.random() * f.size
+            column = f.support.item(int(drawn))
+            f.drop(column)
             return (self.budget - 1) / self.budget
         stays = np.abs(f.a)
-        stays *= (self.budget - 1) / stays.sum()  # 1 - p; not dasum: its bits depend on alignment
-        odds = np.maximum(f.alive - stays, 0.0).cumsum()  # p_1 + … + p_i
-        drawn = self.rng.random() * odds.item(-1)
-        i = int(odds.searchsorted(drawn, side="right"))
-        f.drop(i)
-        return float(stays[i])
+        total = stays.sum()  # not dasum: its bits depend on alignment
+        stays *= (self.budget - 1) / total  # 1 - p
+        odds = np.maximum(f.alive - stays, 0.0)  # p
+        sums = odds.cumsum()  # p_1 + … + p_i
+        drawn = self.rng.random() * sums.item(-1)
+        column = int(sums.searchsorted(drawn, side="right"))
+        f.drop(column)
+        return float(stays[column])
+
+
+def _small_shrinkage(learner: WithBudget) -> float:
+    """0.01/B."""
+    return 0.01 / learner.budget
 
 
 @dataclass
@@ -171,7 +183,7 @@ class Norma(Learner):
     Deviations
     ----------
     The publication drops examples after a fixed number of rounds. Its offset b and its adaptive ρ
-    (the ν-trick) are not implemented.
+    (the ν-trick) are not implemented. Weights are ours.
 
     Examples
     --------
@@ -190,7 +202,7 @@ class Norma(Learner):
 
     budget: int = budget_parameter()
     step: float = real("η", "first step; that of round t is η/√t", default=1.0, over=0)
-    shrinkage: float = shrinkage_parameter(formula="0.01/B", derive=lambda self: 0.01 / self.budget)
+    shrinkage: float = shrinkage_parameter(formula="0.01/B", derive=_small_shrinkage)
     threshold: float = real("ρ", "update if y·f(x) <= ρ", default=1.0, over=0)
     update_below = math.inf  # f shrinks in every round
 
@@ -237,15 +249,17 @@ class Silk(Learner):
 
     budget: int = budget_parameter()
     step: float = real("η", "size of the implicit step", default=1.0, over=0)
-    shrinkage: float = shrinkage_parameter(formula="0.01/B", derive=lambda self: 0.01 / self.budget)
+    shrinkage: float = shrinkage_parameter(formula="0.01/B", derive=_small_shrinkage)
     loss_weight: float = real("C", "weight of the hinge loss", default=1.0, over=0)
     threshold: float = real("ρ", "required margin", default=1.0, over=0)
     update_below = math.inf  # f shrinks in every round
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._stays = 1 / (1 + self.step * self.shrinkage)  # 1 - τ
-        self._violated_below = under(self.threshold / self._stays)
+        divisor = 1 + self.step * self.shrinkage
+        self._stays = 1 / divisor  # 1 - τ
+        required = self.threshold / self._stays
+        self._violated_below = under(required)
 
     def update(self, f: Expansion, y: float, margin: float) -> bool:
         f.shrink(self._stays)
@@ -262,12 +276,26 @@ class Silk(Learner):
         return True
 
 
-MAINTENANCE: dict[str, tuple[Callable[[Kernel], Expansion], Callable[[Any], None]]] = {
-    "remove": (Expansion, lambda f: f.drop(f.smallest)),
-    "project": (partial(PrunedExpansion, in_span=1e-3), PrunedExpansion.project_smallest),
-    "merge": (MergingExpansion, MergingExpansion.merge_smallest),
+class Maintenance(NamedTuple):
+    """A strategy of budget maintenance: how f is made, and what reduces |S| by one."""
+
+    create: Callable[[Kernel], Expansion]
+    reduce: Callable[[Any], None]
+
+
+def _drop_smallest(f: Expansion) -> None:
+    f.drop(f.smallest)
+
+
+MAINTENANCE = {
+    "remove": Maintenance(Expansion, _drop_smallest),
+    "project": Maintenance(
+        partial(PrunedExpansion, in_span=1e-3),
+        PrunedExpansion.project_smallest,
+    ),
+    "merge": Maintenance(MergingExpansion, MergingExpansion.merge_smallest),
 }
-"""Class of f and method that reduces |S| by one, by name of the maintenance strategy."""
+"""Strategies of budget maintenance by name."""
 
 
 @dataclass
@@ -315,13 +343,13 @@ class BSGD(Learner):
     maintenance: str = choice("", "how an example is removed if |S| > B", *MAINTENANCE)
     update_below = math.inf  # f shrinks in every round
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
         self.dense = self.maintenance == "merge"  # merged points are not sparse
         if self.dense and not isinstance(kernel, Gaussian):
             message = "bsgd with maintenance=merge takes the gaussian kernel only"
             raise ParameterError(message, "kernel", "kernel")
-        create, _ = MAINTENANCE[self.maintenance]
-        return create(kernel)
+        maintenance = MAINTENANCE[self.maintenance]
+        return maintenance.create(kernel)
 
     def update(self, f: Expansion, y: float, margin: float) -> bool:
         t = self.round + 1
@@ -329,8 +357,9 @@ class BSGD(Learner):
             f.shrink(1 - 1 / t)
         if margin >= HINGE and f.size:
             return False
-        f.add(y / (self.regularisation * t))
+        divisor = self.regularisation * t
+        f.add(y / divisor)
         if f.size > self.budget:
-            _, reduce = MAINTENANCE[self.maintenance]
-            reduce(f)
+            maintenance = MAINTENANCE[self.maintenance]
+            maintenance.reduce(f)
         return True

@@ -84,7 +84,7 @@ class Metron(SecondOrderLearner):
     next_call = 1
     metric_changes = 0
     effective_features = 0.0
-    kept = (*SecondOrderLearner.kept, "metric_changes", "effective_features")
+    state_fields = (*SecondOrderLearner.state_fields, "metric_changes", "effective_features")
     reports = ("restarts", "metric_changes", "effective_features")
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> MetricExpansion:
@@ -117,7 +117,6 @@ class Metron(SecondOrderLearner):
         elif margin < HINGE or f.classes:
             updated = super().update(f, y, margin)
             if f.successor is not None:  # the learner was reset
-                f.successor._counted = f.t + 1
                 self.next_call = self.birth + 1
                 return False
         else:

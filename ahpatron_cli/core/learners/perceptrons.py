@@ -10,7 +10,7 @@ import numpy as np
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, budget_parameter
+from ahpatron_cli.core.learners.base import Classes, Learner, budget_parameter
 from ahpatron_cli.core.numerics import HINGE, SLACK, TINY, cancelled, first_smallest, up_to
 from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.points import Points
@@ -22,7 +22,11 @@ class Perceptron(Learner):
     """Kernel Perceptron: adds every mistake to S (Rosenblatt 1958; Freund, Schapire 1999).
 
     `f ← f + y·κ(x,·)` if `sign(f(x)) ≠ y`. No budget, no parameters. For every f in the space,
-    `|M_T| <= 2·L_T(f) + ‖f‖²` (the paper's Theorem 1), L_T the sum of hinge losses.
+    `|M_T| <= 2·L_T(f) + ‖f‖²` (Theorem 1 of Liao et al. 2024), L_T the sum of hinge losses.
+
+    Deviations
+    ----------
+    The first example always joins, also if sign(0) = +1 predicts it correctly: f would stay 0.
 
     Examples
     --------
@@ -69,26 +73,34 @@ class Alma(Learner):
 
     alpha: float = real("α", "the required margin is (1-α)·β/√k", 0.9, over=0, at_most=1)
     beta: float = real(
-        "β", "scale of the required margin", over=0, formula="1/α", derive=lambda own: 1 / own.alpha
+        "β",
+        "scale of the required margin",
+        over=0,
+        formula="1/α",
+        derive=lambda own: 1 / own.alpha,
     )
     gain: float = real("C", "coefficient of the first example", math.sqrt(2), over=0, formula="√2")
 
     updates = 0  # k - 1
-    kept = ("updates",)
+    state_fields = ("updates",)
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
         self.update_below = self.required_margin()
         return Expansion(kernel)
 
     def update(self, f: Expansion, y: float, margin: float) -> None:
-        step = y * self.gain / math.sqrt(self.updates + 1)  # (C/√k)·y
+        k = self.updates + 1
+        root = math.sqrt(k)
+        step = y * self.gain / root  # (C/√k)·y
         f.add(step, 1.0)
-        self.updates += 1
+        self.updates = k
         self.update_below = self.required_margin()
 
     def required_margin(self) -> float:
         """`(1 - α)·β/√k`."""
-        required = (1 - self.alpha) * self.beta / math.sqrt(self.updates + 1)
+        k = self.updates + 1
+        required = (1 - self.alpha) * self.beta
+        required /= math.sqrt(k)
         return up_to(required)
 
 
@@ -116,7 +128,8 @@ class RandomBudgetPerceptron(Learner):
     def update(self, f: Expansion, y: float, margin: float) -> None:
         if f.size == self.budget:
             index = self.rng.integers(f.size)
-            f.drop(f.support.item(index))
+            column = f.support.item(index)
+            f.drop(column)
         f.add(y)
 
 
@@ -147,33 +160,43 @@ class Forgetron(Learner):
 
     mistakes = 0  # M
     cost = 0.0  # Q
-    kept = ("mistakes", "cost")
+    state_fields = ("mistakes", "cost")
 
     def update(self, f: Expansion, y: float, margin: float) -> None:
         self.mistakes += 1
         f.add(y)
         if f.size > self.budget:
             r = f.oldest
-            coefficient = f.scale * f.a.item(r)
-            phi = self.shrinking(coefficient, f.value_at(r))
+            a = f.a.item(r)
+            coefficient = f.scale * a
+            value = f.value_at(r)
+            phi = self.shrinking(coefficient, value)
             f.shrink(phi)
             f.drop(r)
 
     def shrinking(self, coefficient: float, value: float) -> float:
-        """Largest φ <= 1 with aφ² + bφ + c <= 0, a = σ² - 2σμ, b = 2σ, c = Q - 15M/32 < 0."""
+        """Largest φ <= 1 with aφ² + bφ + c <= 0, a = σ² - 2σμ, b = 2σ, c = Q - 15M/32 < 0.
+
+        `coefficient` is a_r, whose sign is that of y_r; `value` is f(x_r).
+        """
         sigma = abs(coefficient)
-        mu = math.copysign(1.0, coefficient) * value
-        a = sigma**2 - 2 * sigma * mu
+        label = math.copysign(1.0, coefficient)  # y_r
+        mu = label * value
         b = 2 * sigma
-        c = min(self.cost - 15 / 32 * self.mistakes, -SLACK)  # < 0 even in a forged state
+        a = sigma**2 - b * mu
+        allowed = 15 / 32 * self.mistakes
+        c = self.cost - allowed
+        c = min(c, -SLACK)  # < 0 even in a forged state
         # At φ = 0 the sum is c < 0. If it is above 0 at φ = 1, the crossing between them is the
         # root below, in the form that also holds for a = 0 and loses no digits.
         if a + b + c <= 0:
             phi = 1.0
         else:
-            root = math.sqrt(b * b - 4 * a * c)
+            discriminant = b * b - 4 * a * c
+            root = math.sqrt(discriminant)
             phi = -2 * c / (b + root)
-        self.cost += a * phi**2 + b * phi
+        paid = a * phi**2 + b * phi  # Ψ(φ)
+        self.cost += paid
         return phi
 
 
@@ -183,27 +206,36 @@ class SupportExpansion(Expansion):
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel, gram=True)
 
-    def open(self, block: Points) -> None:
-        super().open(block)
-        self._before = self.gram().copy()  # K of the first n columns
-        self._old_values = self._before @ self.a[: self.n]  # f at them
-        diagonals = (self._before.diagonal(), self.diagonal)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
+        gram = self.gram().copy()
+        a = self.a[: self.n]
+        self._before = gram  # K of the first n columns
+        self._old_values = gram @ a  # f at them
+        diagonals = (gram.diagonal(), self.diagonal)
         self._diagonals = np.concatenate(diagonals)
 
-    def add(self, c: float, radius: float | None = None) -> None:
-        super().add(c, radius)
-        self._old_values += c * self.K[self.t, : self.n]
+    def add(self, coefficient: float, radius: float | None = None) -> None:
+        super().add(coefficient, radius)
+        row = self.K[self.t, : self.n]
+        self._old_values += coefficient * row
 
     def drop(self, column: int) -> None:
-        n = self.n
-        row = self._before[column] if column < n else self.K[column - n, :n]
-        self._old_values -= self.a.item(column) * row
+        if column < self.n:
+            row = self._before[column]
+        else:
+            t = column - self.n
+            row = self.K[t, : self.n]
+        a = self.a.item(column)
+        self._old_values -= a * row
         super().drop(column)
 
     def at_support(self, support: Integers) -> tuple[Floats, Floats]:
         """f(s) and κ(s,s) of the examples in these columns, two arrays."""
         values = np.concatenate((self._old_values, self.g))
-        return values.take(support), self._diagonals.take(support)
+        at_support = values.take(support)
+        own = self._diagonals.take(support)
+        return at_support, own
 
 
 @dataclass
@@ -236,15 +268,17 @@ class BudgetPerceptron(Learner):
     budget: int = budget_parameter()
     threshold: float = real("β", "update if y·f(x) <= β", default=0.0, at_least=0)
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SupportExpansion:
-        self.update_below = up_to(self.threshold) if self.threshold else 0.0
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> SupportExpansion:
+        if self.threshold:
+            self.update_below = up_to(self.threshold)
         return SupportExpansion(kernel)
 
     def update(self, f: SupportExpansion, y: float, margin: float) -> None:
         if f.size == self.budget:
             support = f.support
             values, own = f.at_support(support)
-            errors = own - f.a.take(support) * values  # a_i = y_i
+            a = f.a.take(support)
+            errors = own - a * values  # a_i = y_i
             # f(s_i) is a sum of |S| terms of at most 1: that is the scale of ties
             best = first_smallest(errors, f.size)
             f.drop(support.item(best))
@@ -280,13 +314,14 @@ class TighterPerceptron(Learner):
 
     budget: int = budget_parameter()
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SupportExpansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> SupportExpansion:
         return SupportExpansion(kernel)
 
     def update(self, f: SupportExpansion, y: float, margin: float) -> None:
         if f.size == self.budget:
             best = self.fewest_errors(f, y, margin)
-            f.drop(f.support.item(best))
+            column = f.support.item(best)
+            f.drop(column)
         f.add(y)
 
     def fewest_errors(self, f: SupportExpansion, y: float, margin: float) -> int:
@@ -295,30 +330,39 @@ class TighterPerceptron(Learner):
         zero = SLACK * f.size  # margins are sums of |S| terms of at most 1
         a = f.a.take(support)
         values, _ = f.at_support(support)
-        left = a * (values - a[:, None] * f.gram())  # row i: margins of S without i
-        at_x = margin - y * a * f.k[support]  # entry i: margin of x without i
-        errors = np.count_nonzero(left <= zero, axis=1) + (at_x <= zero)
-        fewest = (errors == errors.min()).nonzero()[0]
+        gram = f.gram()
+        parts = a[:, None] * gram  # row i: the part of i in f at S
+        left = a * (values - parts)  # row i: margins of S without i
+        k = f.k[support]
+        at_x = margin - y * a * k  # entry i: margin of x without i
+        errors = np.count_nonzero(left <= zero, axis=1)
+        errors = errors + (at_x <= zero)
+        least = errors.min()
+        fewest = np.flatnonzero(errors == least)
         own = left.diagonal()[fewest]
-        return int(fewest[first_smallest(-own, f.size)])
+        best = first_smallest(-own, f.size)
+        return fewest.item(best)
 
 
 class ReplaceableExpansion(Expansion):
     """Expansion that finds the example of S whose replacement by x changes f least."""
 
     largest = 0.0  # the largest a² so far
-    kept: ClassVar[Any] = {**Expansion.kept, "largest": float}
+    state_fields: ClassVar[Any] = {**Expansion.state_fields, "largest": float}
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         # 1 - κ(s,x)²: the part of κ(s,·) that x cannot replace; never 0, which times inf is NaN
-        self._parts = np.maximum(1.0 - np.square(self.K), TINY)
-        self._squares = np.where(self.alive, self.a * self.a, np.inf)
+        parts = 1.0 - np.square(self.K)
+        self._parts = np.maximum(parts, TINY)
+        squares = self.a * self.a
+        self._squares = np.where(self.alive, squares, np.inf)
 
-    def add(self, c: float, radius: float | None = None) -> None:
-        super().add(c, radius)
-        square = c * c
-        self._squares[self.n + self.t] = square
+    def add(self, coefficient: float, radius: float | None = None) -> None:
+        super().add(coefficient, radius)
+        column = self.n + self.t
+        square = coefficient * coefficient
+        self._squares[column] = square
         if square > self.largest:
             self.largest = square
 
@@ -328,7 +372,8 @@ class ReplaceableExpansion(Expansion):
 
     def cheapest(self) -> int:
         """Column with the smallest `a²·(1 - κ(s,x)²)`; ties: the oldest."""
-        costs = self._parts[self.t] * self._squares
+        parts = self._parts[self.t]
+        costs = parts * self._squares
         return first_smallest(costs, self.largest)
 
 
@@ -362,17 +407,21 @@ class BpaS(Learner):
     aggressiveness: float = real("C", "largest step", default=1.0, over=0)
     update_below = HINGE
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> ReplaceableExpansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> ReplaceableExpansion:
         return ReplaceableExpansion(kernel)
 
     def update(self, f: ReplaceableExpansion, y: float, margin: float) -> None:
-        step = y * min(self.aggressiveness, 1.0 - margin)  # τ·y
+        tau = min(self.aggressiveness, 1.0 - margin)
+        step = y * tau
         if f.size == self.budget:
             column = f.cheapest()  # minimises Q_r, up to terms that do not depend on r
-            taken_over = f.a.item(column) * f.K.item(f.t, column)  # a_r·κ(s_r,x)
+            a = f.a.item(column)
+            k = f.K.item(f.t, column)
+            taken_over = a * k  # a_r·κ(s_r,x)
             f.drop(column)
             beta = step + taken_over  # β_r
-            if cancelled(beta, abs(step) + abs(taken_over)):
+            terms = abs(step) + abs(taken_over)
+            if cancelled(beta, terms):
                 beta = 0.0
             step = beta
         f.add(step)

@@ -9,16 +9,29 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ahpatron_cli.core.budget import merge_into_nearest
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, budget_parameter, horizon_parameter
+from ahpatron_cli.core.learners.base import Classes, Learner, budget_parameter, horizon_parameter
 from ahpatron_cli.core.numerics import HINGE, ddot
 from ahpatron_cli.core.parameters import integer, real
 from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.reduction import merge_into_nearest
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.span import SpanExpansion
 from ahpatron_cli.core.state import StateReader
+
+
+class _HintedValues:
+    """F(x) of each round of the open block, as f is now, in units of `scale`."""
+
+    def __init__(self, f: HintedExpansion) -> None:
+        self._f = f
+
+    def __getitem__(self, t: int) -> float:
+        f = self._f
+        value = f.g.item(t)
+        weight = f.hint_weight / f.scale
+        return value + weight * f.hint(t)
 
 
 class HintedExpansion(SpanExpansion):
@@ -27,8 +40,8 @@ class HintedExpansion(SpanExpansion):
     M is `memory`, λ is `hint_weight`; Q is kept while |S| < `most`.
     """
 
-    kept: ClassVar[Any] = {
-        **SpanExpansion.kept,
+    state_fields: ClassVar[Any] = {
+        **SpanExpansion.state_fields,
         "hint_weight": float,
         "recent": Points,
         "labels": "r",
@@ -49,28 +62,29 @@ class HintedExpansion(SpanExpansion):
         if len(self.labels) > self._memory:
             raise state.refusal("labels", "are those of more rounds than are remembered")
 
-    def open(self, block: Points) -> None:
-        super().open(block)
-        recent = block.slice(0, 0) if self.recent is None else self.recent.widened(block.width)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
+        if self.recent is None:
+            self.recent = block.slice(0, 0)
+        else:
+            self.recent = self.recent.widened(block.width)
         assert self.points is not None
-        self.recent = recent
-        self._before = recent.size
+        self._before = self.recent.size
         # kernel values of all columns with the recent rounds, then with those of the block
-        earlier = self.kernel.between(recent, self.points)
+        earlier = self.kernel.between(self.recent, self.points)
         self._H = np.concatenate((earlier, self.K))
         self._flat_H = self._H.reshape(-1)
-        self._signs = np.concatenate((self.labels, np.zeros(self.m)))
+        not_yet_seen = np.zeros(self.m)
+        self._signs = np.concatenate((self.labels, not_yet_seen))
 
     def evaluate(self) -> None:
         super().evaluate()
-        self.values = self
-
-    def __getitem__(self, t: int) -> float:
-        """F(x) of round t in units of `scale`."""
-        return self.g.item(t) + self.hint_weight / self.scale * self.hint(t)
+        self.values = _HintedValues(self)
 
     def careful(self, t: int) -> float:
-        return super().careful(t) + self.hint_weight / self.scale * self.hint(t)
+        value = super().careful(t)
+        weight = self.hint_weight / self.scale
+        return value + weight * self.hint(t)
 
     def hint(self, t: int) -> float:
         """Value h(x) of the hint in round t."""
@@ -78,29 +92,36 @@ class HintedExpansion(SpanExpansion):
         M: int = min(now, self._memory)
         if not M:
             return 0.0
-        start = (now - M) * self.columns + self.n + t
-        total: float = ddot(self._flat_H, self._signs, M, start, self.columns, now - M)
+        first = now - M
+        own = self.n + t  # the column of x
+        start = first * self.columns + own
+        # by position, as keywords would take twice as long in every round
+        total: float = ddot(self._flat_H, self._signs, M, start, self.columns, first)
         return total / M
 
-    def hint_of(self, d: Floats) -> float:
+    def hint_along(self, d: Floats) -> float:
         """Inner product ⟨h, Σ d_i κ(s_i,·)⟩; d is by column."""
         now = self._before + self.t
         M: int = min(now, self._memory)
         last = slice(now - M, now)
-        total = self._signs[last] @ (self._H[last] @ d)
+        values = self._H[last] @ d  # Σ d_i κ(s_i,·) at the recent rounds
+        total = self._signs[last] @ values
         return float(total) / max(M, 1)
 
     def remember(self, y: float) -> None:
         """Store the label of the current round for the hints of the next M rounds."""
-        self._signs[self._before + self.t] = y
+        now = self._before + self.t
+        self._signs[now] = y
 
     def close(self) -> None:
         assert self.recent is not None
         self.recent.extend(self.block)
         size = self.recent.size
         first = max(size - self._memory, 0)
-        self.recent.keep(np.arange(first, size))
-        self.labels = self._signs[-self._memory :].copy()
+        last = np.arange(first, size)
+        self.recent.keep(last)
+        labels = self._signs[first:]
+        self.labels = labels.copy()
         super().close()
 
     def at(self, points: Points) -> Floats:
@@ -109,7 +130,9 @@ class HintedExpansion(SpanExpansion):
             return values
         recent = self.recent.widened(points.width)
         near = self.kernel.between(points, recent)
-        return values + self.hint_weight * (near @ self.labels) / self.recent.size
+        sums = self.hint_weight * (near @ self.labels)
+        hints: Floats = sums / recent.size
+        return values + hints
 
 
 @dataclass
@@ -158,7 +181,7 @@ class POMDR(Learner):
     surprise = 0.0  # A
     halvings = 0
     unscaled = 0
-    kept = ("surprise", "halvings", "unscaled")
+    state_fields = ("surprise", "halvings", "unscaled")
     reports = ("halvings",)
 
     def resolved(self, horizon: int | None) -> Self:
@@ -169,9 +192,10 @@ class POMDR(Learner):
             raise ParameterError(message, "horizon", "missing")
         return dataclasses.replace(self, horizon=T)
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> HintedExpansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> HintedExpansion:
         assert self.horizon is not None
-        first = min(round(10 * math.log(self.horizon)), self.budget // 2)  # B_0
+        wanted = round(10 * math.log(self.horizon))
+        first = min(wanted, self.budget // 2)  # B_0
         step = self.step_now()
         return HintedExpansion(kernel, memory=self.memory, most=first, hint_weight=step)
 
@@ -179,7 +203,8 @@ class POMDR(Learner):
         """The step λ_t of this round."""
         factor = 0.1 if self.halvings else 1.0
         surprise = abs(self.surprise)  # negative only in a forged state
-        return factor * self.radius / math.sqrt(3.0 + surprise)
+        divisor = math.sqrt(3.0 + surprise)
+        return factor * self.radius / divisor
 
     def update(self, f: HintedExpansion, y: float, margin: float) -> bool:
         f.remember(y)
@@ -192,14 +217,15 @@ class POMDR(Learner):
         if not f.spans:  # phase 2
             f.add(step * y)
         else:
-            d, squared = f.projection()  # d and δ²
-            if squared <= 1 / self.horizon:
-                f.move(step * y, d, squared)
-                seen -= squared  # dᵀKd
-                hint = f.hint_of(d)  # ⟨h, Σ d_i κ(s_i,·)⟩
+            d, residual = f.projection()  # d and δ²
+            if residual <= 1 / self.horizon:
+                f.move(step * y, d, residual)
+                seen -= residual  # dᵀKd
+                hint = f.hint_along(d)  # ⟨h, Σ d_i κ(s_i,·)⟩
             else:
-                f.join(step * y, d, squared)
-        self.surprise += max(seen - 2 * y * hint, 0.0)
+                f.join(step * y, d, residual)
+        surprise = seen - 2 * y * hint
+        self.surprise += max(surprise, 0.0)
         f.project(self.radius)
         if f.size == self.budget:
             self._halve(f)
@@ -209,7 +235,8 @@ class POMDR(Learner):
     def _halve(self, f: HintedExpansion) -> None:
         """Merge the younger half of S into the older one, and set A = 0."""
         half = self.budget // 2
-        new = merge_into_nearest(f.gram(), f.coefficients, kept=half, norm=self.radius)
+        gram = f.gram()
+        new = merge_into_nearest(gram, f.coefficients, count=half, norm=self.radius)
         f.replace(new)
         if not new.rescaled:
             self.unscaled += 1

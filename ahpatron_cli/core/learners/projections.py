@@ -10,6 +10,7 @@ import numpy as np
 
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import (
+    Classes,
     Learner,
     check_shrinkage,
     check_support,
@@ -20,7 +21,8 @@ from ahpatron_cli.core.numerics import DRIFT, HINGE, NEAR_SPAN, cancelled, ddot
 from ahpatron_cli.core.parameters import choice, integer, real
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.span import PrunedExpansion, SpanExpansion, Symmetric
+from ahpatron_cli.core.span import PrunedExpansion, SpanExpansion
+from ahpatron_cli.core.symmetric import Symmetric
 from ahpatron_cli.core.tally import mistaken
 
 
@@ -73,16 +75,16 @@ class Projectron(Learner):
         if vars(self)["budget"] == "none":
             self.budget = None
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SpanExpansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> SpanExpansion:
         return SpanExpansion(kernel, gram=self.tolerance**2 < NEAR_SPAN)
 
     def update(self, f: SpanExpansion, y: float, margin: float) -> bool | None:
-        d, squared = f.projection()
-        if squared <= self.tolerance**2 or f.size == self.budget:
-            f.move(y, d, squared)
+        d, residual = f.projection()
+        if residual <= self.tolerance**2 or f.size == self.budget:
+            f.move(y, d, residual)
         else:
             check_support(f.size + 1, self.max_support)
-            f.join(y, d, squared)
+            f.join(y, d, residual)
         return None
 
     def warnings(self, f: SpanExpansion) -> list[str]:
@@ -130,39 +132,39 @@ class ProjectronPlusPlus(Projectron):
     def update(self, f: SpanExpansion, y: float, margin: float) -> bool | None:
         if self.rule == "full" or f.size == 0 or mistaken(y, margin):
             return super().update(f, y, margin)
-        d, squared = f.projection()
+        d, residual = f.projection()
         loss = 1.0 - margin  # ℓ
-        excess = loss - math.sqrt(squared) / self.tolerance  # ℓ - δ/η
+        excess = loss - math.sqrt(residual) / self.tolerance  # ℓ - δ/η
         if margin <= 0 or excess <= 0:
             return False
-        explained = f.diagonal[f.t] - squared  # p
+        explained = f.diagonal[f.t] - residual  # p
         tau = min(1.0, loss / explained, 2.0 * excess / explained)
-        f.move(y * tau, d, squared)
+        f.move(y * tau, d, residual)
         return None
 
 
 class LeastSquares(SpanExpansion):
     """Expansion with `P = (DᵀD)^{-1}`, where the rows of D are the projections d of all rounds."""
 
-    kept: ClassVar[Any] = {**SpanExpansion.kept, "P": Symmetric}
+    state_fields: ClassVar[Any] = {**SpanExpansion.state_fields, "P": Symmetric}
 
     def __init__(self, kernel: Kernel, *, gram: bool) -> None:
         super().__init__(kernel, gram=gram)
         self.P = Symmetric()
 
-    def open(self, block: Points) -> None:
-        super().open(block)
+    def open(self, block: Points, start: int = 0) -> None:
+        super().open(block, start)
         self.P.open(len(self.a), block.size)
 
     def close(self) -> None:
         self.P.close(self.support)
         super().close()
 
-    def expand(self, error: float, d: Floats, squared: float) -> None:
+    def expand(self, error: float, d: Floats, residual: float) -> None:
         """Add x to S so that f(x) = y and f at S does not change; `error` is y - f(x)."""
-        coefficient = error / squared
+        coefficient = error / residual
         self.shift(-coefficient * d)
-        self.join(coefficient, d, squared)
+        self.join(coefficient, d, residual)
         own = np.zeros(len(d))
         own[self.n + self.t] = 1.0
         self.P.change(own, 1.0)  # P ← [P 0; 0 1]
@@ -216,17 +218,17 @@ class KRLS(Learner):
     max_support: int | None = max_support_parameter()
     update_below = math.inf
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> LeastSquares:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> LeastSquares:
         return LeastSquares(kernel, gram=self.tolerance < NEAR_SPAN)
 
     def update(self, f: LeastSquares, y: float, margin: float) -> None:
         error = y * (1.0 - margin)  # e = y - f(x), as y·y = 1
         if cancelled(1.0 - margin, 1.0):
             error = 0.0
-        d, squared = f.projection()
-        if squared > self.tolerance:
+        d, residual = f.projection()
+        if residual > self.tolerance:
             check_support(f.size + 1, self.max_support)
-            f.expand(error, d, squared)
+            f.expand(error, d, residual)
         else:
             f.refit(error, d)
 
@@ -269,7 +271,7 @@ class Polk(Learner):
         super().__post_init__()
         check_shrinkage(self.step, self.shrinkage)
 
-    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> PrunedExpansion:
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> PrunedExpansion:
         return PrunedExpansion(kernel, in_span=1e-5)
 
     def update(self, f: PrunedExpansion, y: float, margin: float) -> bool:

@@ -41,7 +41,7 @@ Selection: TypeAlias = Callable[[Floats, Floats, Floats, float], Integers]
 class Reduction(NamedTuple):
     """The f̄ that replaces f. With several classes, norms are arrays of shape (k,)."""
 
-    kept: Integers
+    stays: Integers  # numbers of the examples that stay, in order of age
     gram: Floats
     coefficients: Floats
     norm: Any  # ‖f̄‖, rescaled
@@ -54,8 +54,8 @@ class _Change(NamedTuple):
     """f, and the f̄ before rescaling: coefficients and values; with several classes by class."""
 
     a2: Floats
-    reduced: Floats  # f̄ at the examples kept
-    at_kept: Floats  # f at the examples kept
+    reduced: Floats  # f̄ at the examples that stay
+    at_staying: Floats  # f at the examples that stay
     a: Floats
     values: Floats  # f(S)
 
@@ -77,47 +77,47 @@ class _Rescaling(NamedTuple):
 def project_onto(
     gram: Floats, coefficients: Floats, select: Selection, ridge: float, norm: float | None
 ) -> Reduction:
-    """Project f onto the examples that `select` keeps, with η = `ridge`; rescale to `norm` or ‖f‖.
+    """Project f onto the examples that `select` returns, with η = `ridge`; rescale it to `norm`.
 
     With several classes `select` gets the norms of the rows of a in place of |a| and of f(S).
     """
     product: Any = dsymv if coefficients.ndim == 1 else dsymm
     values = product(1.0, gram.T, coefficients)  # f(S)
     if coefficients.ndim == 1:
-        kept = select(gram, np.abs(coefficients), values, ridge)
+        stays = select(gram, np.abs(coefficients), values, ridge)
     else:
         sizes = np.sqrt(np.square(coefficients).sum(axis=1))
-        kept = select(gram, sizes, sizes, ridge)
+        stays = select(gram, sizes, sizes, ridge)
     # Youngest first: this turns the lower triangle into the one that LAPACK handles faster.
-    order = kept[::-1]
+    order = stays[::-1]
     K2 = gram.take(order, 0, mode="clip").take(order, 1, mode="clip")
     a2 = coefficients.take(order, 0)
-    at_kept = values.take(order, 0)
-    removed = at_kept - product(1.0, K2.T, a2, lower=1)  # f_1 at the examples kept: K_21 a_1
+    at_staying = values.take(order, 0)
+    removed = at_staying - product(1.0, K2.T, a2, lower=1)  # f_1 at those that stay: K_21 a_1
     a2 += _ridge_solve(K2, removed, ridge)  # θ
     reduced = product(1.0, K2.T, a2, lower=1)
-    change = _Change(a2=a2, reduced=reduced, at_kept=at_kept, a=coefficients, values=values)
-    new = _rescaled(kept, K2[::-1, ::-1], change=change, norm=norm)
+    change = _Change(a2=a2, reduced=reduced, at_staying=at_staying, a=coefficients, values=values)
+    new = _rescaled(stays, K2[::-1, ::-1], change=change, norm=norm)
     return new._replace(coefficients=new.coefficients[::-1])
 
 
-def merge_into_nearest(gram: Floats, coefficients: Floats, kept: int, norm: float) -> Reduction:
-    """Keep the `kept` oldest examples; add each other coefficient to the most similar kept one."""
-    similar = gram[kept:, :kept]
+def merge_into_nearest(gram: Floats, coefficients: Floats, count: int, norm: float) -> Reduction:
+    """Keep the `count` oldest examples; add each other coefficient to the most similar of them."""
+    similar = gram[count:, :count]
     most = similar.max(axis=1, keepdims=True)
     # ties up to rounding: the oldest
     nearest = np.argmax(similar >= most - NEAR_TIE * np.abs(most), axis=1)
-    added = np.bincount(nearest, coefficients[kept:], minlength=kept)
-    a2 = coefficients[:kept] + added
-    K2 = gram[:kept, :kept].copy()
+    added = np.bincount(nearest, coefficients[count:], minlength=count)
+    a2 = coefficients[:count] + added
+    K2 = gram[:count, :count].copy()
     reduced = dsymv(1.0, K2.T, a2)
     values = dsymv(1.0, gram.T, coefficients)
-    at_kept = values[:kept]
-    change = _Change(a2=a2, reduced=reduced, at_kept=at_kept, a=coefficients, values=values)
-    return _rescaled(np.arange(kept), K2, change=change, norm=norm)
+    at_staying = values[:count]
+    change = _Change(a2=a2, reduced=reduced, at_staying=at_staying, a=coefficients, values=values)
+    return _rescaled(np.arange(count), K2, change=change, norm=norm)
 
 
-def _rescaled(kept: Integers, K2: Floats, *, change: _Change, norm: float | None) -> Reduction:
+def _rescaled(stays: Integers, K2: Floats, *, change: _Change, norm: float | None) -> Reduction:
     """The `Reduction` to `f̄ = Σ a2_i κ(s_i,·)`, rescaled to `norm`."""
     if change.a2.ndim == 1:
         scaling = _rescaling(change, norm)
@@ -130,7 +130,7 @@ def _rescaled(kept: Integers, K2: Floats, *, change: _Change, norm: float | None
         squared_gap = scaling.squared_gap.sum()
         solid = bool(scaling.solid.all())
     return Reduction(
-        kept=kept,
+        stays=stays,
         gram=K2,
         coefficients=scaling.factor * change.a2,
         norm=scaling.norm,
@@ -155,7 +155,7 @@ def _rescaling(change: _Change, norm: float | None) -> _Rescaling:
     else:
         factor = 1.0
         after = math.sqrt(max(square, 0.0))
-    shared = ddot(a2, change.at_kept)  # ⟨f, f̄⟩ before rescaling
+    shared = ddot(a2, change.at_staying)  # ⟨f, f̄⟩ before rescaling
     squared_gap = before * before - 2 * factor * shared + after * after
     return _Rescaling(
         factor=factor,
@@ -175,13 +175,13 @@ def choose_largest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     half = len(sizes) // 2
     order = sizes.argsort()
     largest = max(sizes.item(order.item(-1)), TINY)
-    smallest_kept = sizes.item(order.item(-half))
+    smallest_staying = sizes.item(order.item(-half))
     largest_removed = sizes.item(order.item(-half - 1))
-    if smallest_kept - largest_removed <= 2 * SLACK * largest:
+    if smallest_staying - largest_removed <= 2 * SLACK * largest:
         order = _younger_first(sizes, SLACK * largest)  # so that the older are in the last half
-    kept = order[len(order) - half :]
-    kept.sort()
-    return kept
+    stays = order[len(order) - half :]
+    stays.sort()
+    return stays
 
 
 def choose_greedily(gram: Floats, sizes: Floats, values: Floats, ridge: float) -> Integers:

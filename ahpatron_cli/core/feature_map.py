@@ -44,7 +44,7 @@ class Features(Stateful):
 class LinearModel(Hypothesis):
     """Hypothesis `f(x) = w·z(x)` with weights w and a feature map z."""
 
-    kept: ClassVar[Any] = {"features": Features, "w": "w"}
+    state_fields: ClassVar[Any] = {"features": Features, "w": "w"}
 
     def __init__(self, features: Features, w: Floats) -> None:
         self.features = features
@@ -58,7 +58,7 @@ class LinearModel(Hypothesis):
     def size(self) -> int | None:  # type: ignore[override]  # computed
         return self.features.size
 
-    def open(self, block: Points) -> None:
+    def open(self, block: Points, start: int = 0) -> None:
         self.block = block
         self.values = self
         z = np.ascontiguousarray(self.features(block))
@@ -99,7 +99,7 @@ class FourierFeatures(Features):
     of the last block and of the `KEPT` most recent numbers are stored, others are drawn again.
     """
 
-    kept: ClassVar[Any] = {"count": int, "_seed": int}
+    state_fields: ClassVar[Any] = {"count": int, "_seed": int}
     _columns = np.array([-1])  # columns of the last block; _table: their frequencies
     _table: Floats = np.empty((0, 0))
     _angles: Floats = np.empty((0, 0))
@@ -225,7 +225,7 @@ cos_sin = cos_sin_by_tangent if _vectorised_tangent() else cos_sin_by_table
 class KernelFeatures(Features):
     """`φ(x) = Zᵀκ(S, x)` for fixed examples S and a matrix Z with a row for each of them."""
 
-    kept: ClassVar[Any] = {"points": Points, "Z": "sz"}
+    state_fields: ClassVar[Any] = {"points": Points, "Z": "sz"}
 
     def __init__(self, kernel: Kernel, points: Points, Z: Floats) -> None:
         self.kernel = kernel
@@ -267,8 +267,8 @@ class Sketches(KernelFeatures):
     then a column and a sign for each example admitted.
     """
 
-    kept: ClassVar[Any] = {
-        **KernelFeatures.kept,
+    state_fields: ClassVar[Any] = {
+        **KernelFeatures.state_fields,
         "admitted": Points,
         "columns": "#a",
         "signs": "a",

@@ -105,10 +105,10 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     @property
     def classes(self) -> tuple[float, ...] | None:
         """Labels of all classes, if there are more than two; else None."""
-        known = tuple(label for label in self.labels if label is not None)
+        known = [label for label in self.labels if label is not None]
         if len(known) <= 2:
             return None
-        return known
+        return tuple(known)
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,8 @@ class Model:
 
     def remark(self, info: FileInfo) -> str | None:
         """A warning if feature indices of the data seem to start at 0, of the model at 1."""
-        if not info.zero_based or self.header.features >= self.header.width:
+        counts_from_0 = self.header.features >= self.header.width
+        if counts_from_0 or not info.zero_based:
             return None
         return (
             "the data have a feature 0, which the model never saw: if its features count "
@@ -209,24 +210,35 @@ def to_bytes(model: Model) -> bytes:
         params=plain_params(model.header.params),
         kernel_params=plain_params(model.header.kernel_params),
         state=plain_values,
-        arrays={path: (array.dtype.str, list(array.shape)) for path, array in arrays.items()},
+        arrays={path: _described(array) for path, array in arrays.items()},
     )
     return archive_of(header, arrays)
+
+
+def _described(array: np.ndarray) -> tuple[str, list[int]]:
+    """Dtype and shape of an array, as in the header."""
+    shape = list(array.shape)
+    return array.dtype.str, shape
 
 
 def archive_of(header: Header, arrays: Mapping[str, np.ndarray]) -> bytes:
     """Bytes of an .npz file with a header and arrays; sets the checksum."""
     signed = msgspec.structs.replace(header, sha256=checksum(header, arrays))
-    text = np.frombuffer(msgspec.json.encode(signed, order="sorted"), dtype=np.uint8)
-    return npz.pack({_HEADER: text, **dict(sorted(arrays.items()))})
+    text = msgspec.json.encode(signed, order="sorted")
+    packed = {_HEADER: np.frombuffer(text, dtype=np.uint8)}
+    for name in sorted(arrays):
+        packed[name] = arrays[name]
+    return npz.pack(packed)
 
 
 def checksum(header: Header, arrays: Mapping[str, np.ndarray]) -> str:
     """SHA-256 of all content of a model: the header without its checksum, and the arrays."""
     unsigned = msgspec.structs.replace(header, sha256="")
-    digest = hashlib.sha256(msgspec.json.encode(unsigned, order="sorted"))
+    text = msgspec.json.encode(unsigned, order="sorted")
+    digest = hashlib.sha256(text)
     for name in sorted(arrays):
-        digest.update(np.ascontiguousarray(arrays[name]).data)
+        values = np.ascontiguousarray(arrays[name])
+        digest.update(values.data)
     return digest.hexdigest()
 
 
@@ -274,7 +286,8 @@ def load_model(path: str, learner: str | None = None) -> Model:
     except OSError as error:
         problem = f"the model cannot be read: {error.strerror or error}"
         hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
-        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path), hint=hint) from None
+        place = Place(path)
+        raise UserError(problem, code=ExitCode.NO_INPUT, place=place, hint=hint) from None
     except StateError as error:
         raise damaged(str(error), path) from None
 
@@ -292,7 +305,8 @@ def _load(path: str, learner: str | None) -> Model:
     header.params = _complete(kind, header.params)
     if header.kernel:
         header.kernel_params = _complete(KERNELS[header.kernel], header.kernel_params)
-    content = _nested(chain(header.state.items(), arrays.items()))
+    values = chain(header.state.items(), arrays.items())
+    content = _nested(values)
     scaler = None
     with StateReader(content, {}) as reader:
         reader.part("state")
@@ -321,7 +335,9 @@ def _header(archive: zipfile.ZipFile, path: str) -> Header:
     written = _fields(archive, path)
     if written.get("kind") != KIND:
         raise StateError("its header is not that of a model")
-    if (written.get("format"), written.get("algorithm")) != (FORMAT, ALGORITHM):
+    format = written.get("format")
+    algorithm = written.get("algorithm")
+    if format != FORMAT or algorithm != ALGORITHM:
         version = str(written.get("version"))[:20]
         problem = f"the model was made by version {version}, whose learners count differently"
         hint = "make it again from its data with `ahpatron run DATA … --save MODEL.npz`"
@@ -339,17 +355,21 @@ def _fields(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
     size = archive.getinfo(f"{_HEADER}.npy").file_size
     if size > _LARGEST_HEADER:
         raise StateError("its header is too large")
-    text = npz.read(archive, _HEADER, dtype="|u1", shape=(size - npz.HEAD,))
-    return msgspec.json.decode(text.tobytes(), type=dict[str, Any])
+    length = size - npz.HEAD
+    text = npz.read(archive, _HEADER, dtype="|u1", shape=(length,))
+    found: dict[str, Any] = msgspec.json.decode(text.tobytes(), type=dict[str, Any])
+    return found
 
 
 def _arrays(header: Header, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     """Read the arrays listed in the header; `StateError` if the archive has others."""
-    listed = {f"{name}.npy" for name in (_HEADER, *header.arrays)}
+    names = [_HEADER, *header.arrays]
+    listed = {f"{name}.npy" for name in names}
     if set(archive.namelist()) != listed:
         raise StateError("its entries differ from those listed in its header")
     for name, (dtype, shape) in header.arrays.items():
-        if dtype not in _TYPES or any(length < 0 for length in shape):
+        is_legal = all(length >= 0 for length in shape)
+        if dtype not in _TYPES or not is_legal:
             raise StateError(f"{name[:40]} has an unknown type")
     found = {}
     for name, (dtype, shape) in header.arrays.items():
@@ -402,9 +422,11 @@ def _learner_of(header: Header, given: str | None) -> type[Learner]:
         problem = f"the model was made by the learner {header.learner!r}, which is not installed"
         raise usage(problem, "if it is in a file, give it again: -l FILE.py:Class")
     kind = find_learner(given or header.learner)
-    if kind.name != header.learner or learner_source(kind) != header.source:
+    is_named_so = kind.name == header.learner
+    if not is_named_so or learner_source(kind) != header.source:
         problem = f"the {kind.name} installed here is not the learner that made the model"
-        raise usage(problem, f"the model was made by {header.learner} ({header.source[:24]})")
+        source = header.source[:24]
+        raise usage(problem, f"the model was made by {header.learner} ({source})")
     kernels: Collection[str | None] = (None,)
     if kind.own_kernel is None:
         kernels = KERNELS
@@ -440,7 +462,9 @@ def _nested(values: Iterable[tuple[str, Any]]) -> State:
                 raise StateError(f"{path[:40]} is inside an entry that is not a group")
         if name in group:
             raise StateError(f"{path[:40]} occurs twice")
-        group[name] = value if isinstance(value, np.ndarray) else _number(value)
+        if not isinstance(value, np.ndarray):
+            value = _number(value)
+        group[name] = value
     return content
 
 
@@ -450,7 +474,9 @@ def _scaler(content: StateReader) -> Scaler:
         largest = parts.array("largest", "d")
         shift = parts.array("shift", "d")
         spread = parts.array("spread", "d")
-    same_length = len(largest) == len(shift) == len(spread)
-    if not same_length or min(*largest, *spread, 1) <= 0:
+    count = len(largest)
+    same_length = count == len(shift) == len(spread)
+    smallest = min(*largest, *spread, 1)
+    if not same_length or smallest <= 0:
         raise content.refusal("scaler", "divides by numbers that are not positive")
     return Scaler(largest, shift, spread)

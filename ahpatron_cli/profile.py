@@ -28,6 +28,7 @@ from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, class_fault, show
 from ahpatron_cli.data.layout import is_filled
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
 from ahpatron_cli.data.scaling import scaled
+from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import STDIN_NAME, Source
 from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import UserError
@@ -197,27 +198,29 @@ def profile_of(
     faults = _Faults(source.name)
     preparation = Preparation(max_features=max_features, may_lack_labels=True, table=table)
     reader = reader_of(source, preparation, faults=faults)
+    tally, head = _read(reader, on_progress)
+    found = _facts_of_file(source, reader, faults)
+    if reader.rows_read:
+        found |= _facts_of_labels(tally, reader, positive)
+        found |= _facts_of_head(head, reader, found, positive=positive, scale=scale)
+        drawn = _draw(head, seed)
+        rows = head.matrix.take(drawn)
+        found |= _geometry(rows, head.labels[drawn], found, asked=sigma)
+    profile = Profile(**found)
+    advice = tuple(_advice(profile))
+    commands = tuple(_next_commands(profile, table))
+    return replace(profile, advice=advice, next=commands)
+
+
+def _read(reader: Reader, on_progress: Callable[[int], None]) -> tuple[LabelTally, _Head]:
+    """Read a file to its end; return the counts of its labels and its first rows."""
     tally = LabelTally()
     head = _Head()
     for chunk in reader:
         tally.add(chunk.labels)
         head.add(chunk)
         on_progress(reader.rows_read)
-    rows = reader.rows_read
-    found = _facts_of_file(source, reader, faults)
-    if rows:
-        names: dict[float, str] = {}
-        if reader.schema:
-            names = {value: name for name, value in reader.schema.labels.items()}
-        found["unlabelled"] = rows - tally.rows
-        found |= _label_facts(tally, positive, names, lacks_labels=tally.rows < rows)
-        found |= _facts_of_head(head, reader, found, positive=positive, scale=scale)
-        drawn = _draw(head, seed)
-        found |= _geometry(head.matrix.take(drawn), head.labels[drawn], found, asked=sigma)
-    profile = Profile(**found)
-    advice = tuple(_advice(profile))
-    commands = tuple(_next_commands(profile, table))
-    return replace(profile, advice=advice, next=commands)
+    return tally, head
 
 
 def _facts_of_file(source: Source, reader: Reader, faults: _Faults) -> dict[str, Any]:
@@ -256,7 +259,8 @@ class _Faults:
         if fault.note:
             problem += f" ({fault.note})"
         hint = hint_of(fault, self._path)
-        self.lines.append(FaultyLine(line, column=fault.column, problem=problem, hint=hint))
+        found = FaultyLine(line, column=fault.column, problem=problem, hint=hint)
+        self.lines.append(found)
 
     def add_of_table(self, fault: UserError) -> None:
         """Take note of a fault in a table."""
@@ -280,8 +284,10 @@ class _Head:
     def add(self, chunk: Batch) -> None:
         """Keep those of the next rows for which there is room."""
         part = chunk.stored.without_zeros()
-        sizes = part.indptr + np.arange(len(part) + 1)  # an empty row needs memory, too
-        count = int(np.searchsorted(sizes, self._room, "right")) - 1
+        rows_before = np.arange(len(part) + 1)
+        sizes = part.indptr + rows_before  # an empty row needs memory, too
+        fitting = np.searchsorted(sizes, self._room, "right")
+        count = int(fitting) - 1
         if count:
             kept = part.slice(0, count)
             self._parts.append(kept)
@@ -326,7 +332,8 @@ def _facts_of_head(
     """Fields on the first rows; `positive` and `scale` are values of options."""
     classes = head.labels
     if positive is not None:
-        classes = np.where(head.labelled, classes == positive, np.nan)
+        is_positive = classes == positive
+        classes = np.where(head.labelled, is_positive, np.nan)
     info = reader.info
     first = 0 if info.zero_based else 1
     facts = {
@@ -335,7 +342,8 @@ def _facts_of_head(
     }
     if reader.schema and facts["widest"]:  # features of a table have names
         feature, low, high = facts["widest"]
-        facts["widest"] = (reader.schema.features[feature - 1], low, high)
+        name = reader.schema.features[feature - 1]
+        facts["widest"] = (name, low, high)
     facts["scale"] = scale or facts["advised_scale"]
     if not found["label_problem"]:
         facts["baseline"] = _baseline(classes[head.labelled])
@@ -345,21 +353,19 @@ def _facts_of_head(
 def _draw(head: _Head, seed: int) -> NDArray[np.int64]:
     """Numbers of rows with a label, drawn at random, with a bounded number of values."""
     labelled = np.flatnonzero(head.labelled)
-    drawn = np.random.default_rng(seed).permutation(labelled)[:MOST_SAMPLED]
-    sizes = np.diff(head.matrix.indptr)[drawn]
-    count = int(np.searchsorted(np.cumsum(sizes), MOST_SAMPLED_VALUES, "right"))
+    generator = np.random.default_rng(seed)
+    drawn = generator.permutation(labelled)[:MOST_SAMPLED]
+    sizes = np.diff(head.matrix.indptr)
+    totals = np.cumsum(sizes[drawn])
+    count = int(np.searchsorted(totals, MOST_SAMPLED_VALUES, "right"))
     return drawn[: max(count, 1)]
 
 
-def _label_facts(
-    tally: LabelTally, positive: float | None, names: Mapping[float, str], *, lacks_labels: bool
-) -> dict[str, Any]:
-    """Fields on how `run` would encode these labels; `positive` is the value of --positive.
-
-    `lacks_labels` means that there are also rows without a label.
-    """
+def _facts_of_labels(tally: LabelTally, reader: Reader, positive: float | None) -> dict[str, Any]:
+    """Fields on how `run` would encode these labels; `positive` is the value of --positive."""
     labels = sorted(tally.counts)
     complete = not tally.overflowed
+    unlabelled = reader.rows_read - tally.rows
     negative: float | None = None
     encoded_positive: float | None = None
     problem = None
@@ -375,18 +381,30 @@ def _label_facts(
     elif not labels:
         problem = "no row has a label: there is nothing to learn"
     elif len(labels) == 1:
-        which = "all rows with a label" if lacks_labels else "all rows"
+        which = "all rows with a label" if unlabelled else "all rows"
         problem = f"{which} have the same label: there is nothing to learn"
     elif len(labels) == 2:
         negative, encoded_positive = labels
     return {
-        "labels": tuple(LabelCount(one, tally.counts[one], names.get(one)) for one in labels),
+        "labels": _label_counts(tally, reader.schema),
+        "unlabelled": unlabelled,
         "all_labels": complete,
         "negative": negative,
         "positive": encoded_positive,
         "label_problem": problem,
         "grouped": tally.grouped,
     }
+
+
+def _label_counts(tally: LabelTally, schema: Schema | None) -> tuple[LabelCount, ...]:
+    """The labels with their counts, sorted by label, and with their names in a table."""
+    names: dict[float, str] = {}
+    if schema:
+        names = {value: name for name, value in schema.labels.items()}
+    counts = []
+    for label, rows in sorted(tally.counts.items()):
+        counts.append(LabelCount(label, rows, names.get(label)))
+    return tuple(counts)
 
 
 def _baseline(labels: Floats) -> float:
@@ -399,8 +417,10 @@ def _baseline(labels: Floats) -> float:
     else:
         encoded = (2 * numbers - 1).astype(np.float64)
     tally = Tally.of(max(len(names), 2))
-    for block in np.array_split(encoded, len(encoded) // 4096 + 1):
-        tally.count(np.zeros((len(block), *scores_per_row)), block)
+    pieces = len(encoded) // 4096 + 1
+    for block in np.array_split(encoded, pieces):
+        scores = np.zeros((len(block), *scores_per_row))
+        tally.count(scores, block)
     return tally.baseline_mistakes / len(labels)
 
 
@@ -409,25 +429,34 @@ def _duplicates(
 ) -> dict[str, Any]:
     """Fields on rows that equal others."""
     known = labels[labelled]
-    _, earliest, group = np.unique(hashes[labelled], return_index=True, return_inverse=True)
+    own = hashes[labelled]
+    _, earliest, group = np.unique(own, return_index=True, return_inverse=True)
     of_earliest = known[earliest]
+    contradicts = known != of_earliest[group]
+    examined = len(hashes)
+    distinct = len(np.unique(hashes))
     return {
-        "examined": len(hashes),
-        "duplicates": len(hashes) - len(np.unique(hashes)),
-        "contradictory": int(np.count_nonzero(known != of_earliest[group])),
+        "examined": examined,
+        "duplicates": examined - distinct,
+        "contradictory": int(np.count_nonzero(contradicts)),
     }
 
 
 def _ranges(rows: CsrRows, *, width: int, first: int) -> dict[str, Any]:
     """Fields on the ranges of features and advised scaling; features are columns from `first`."""
-    low, high = _bounds(rows, max(min(width, MOST_COLUMNS), first))
+    examined = min(width, MOST_COLUMNS)
+    low, high = _bounds(rows, max(examined, first))
     low = low[first:]
     high = high[first:]
     halves = high / 2 - low / 2  # the full range may overflow a double
     with np.errstate(over="ignore", under="ignore"):
-        lengths = np.sqrt(row_sums(rows, rows.values * rows.values))
-    unit = bool(np.all(abs(lengths[lengths > 0] - 1) < _UNIT_TOLERANCE))
-    sparse = not is_filled(len(rows), len(low), stored=len(rows.values))
+        squares = rows.values * rows.values
+        lengths = np.sqrt(row_sums(rows, squares))
+    nonzero = lengths[lengths > 0]
+    deviations = abs(nonzero - 1)
+    unit = bool(np.all(deviations < _UNIT_TOLERANCE))
+    width = len(low)
+    sparse = not is_filled(len(rows), width, stored=len(rows.values))
     scale, reason = _advise_scale(low, high, halves, unit=unit, sparse=sparse)
     facts: dict[str, Any] = {
         "low": None,
@@ -439,9 +468,11 @@ def _ranges(rows: CsrRows, *, width: int, first: int) -> dict[str, Any]:
     }
     if len(low):
         widest = int(np.argmax(halves))
+        lowest = float(low[widest])
+        highest = float(high[widest])
         facts["low"] = float(low.min())
         facts["high"] = float(high.max())
-        facts["widest"] = (first + widest, float(low[widest]), float(high[widest]))
+        facts["widest"] = (first + widest, lowest, highest)
     return facts
 
 
@@ -478,7 +509,8 @@ def _advise_scale(
         return "none", "all values lie between -1 and 1"
     if unit:
         return "none", "all rows have length 1"
-    if varying.max() / _COMPARABLE_RATIO <= np.quantile(varying, 0.25, method="lower"):
+    quartile = np.quantile(varying, 0.25, method="lower")
+    if varying.max() / _COMPARABLE_RATIO <= quartile:
         return "none", "the features are of comparable size"
     why = "the features are of very different size"
     if sparse:
@@ -508,7 +540,8 @@ def _geometry(
     alignments = []
     wanted = []
     if positive is not None:
-        wanted = [sigma for sigma in (facts.get("sigma"), asked) if sigma is not None]
+        median = facts.get("sigma")
+        wanted = [sigma for sigma in (median, asked) if sigma is not None]
     for sigma in dict.fromkeys(wanted):
         alignment = align(rows, signs, sigma=sigma, total=found["rows"])
         if alignment is None:
@@ -520,7 +553,8 @@ def _geometry(
         facts |= _tried(drawn, rows, encoded, median=facts["sigma"])
         rare = _rare_label(found["labels"])
         if rare is not None and positive is not None:
-            facts["tried_costs"] = _try_costs(drawn, rows, labels == rare.label, facts=facts)
+            is_rare = labels == rare.label
+            facts["tried_costs"] = _try_costs(drawn, rows, is_rare, facts=facts)
     return {**facts, "alignments": tuple(alignments), "unknown": tuple(unknown)}
 
 
@@ -540,11 +574,15 @@ def _narrowed(drawn: CsrRows, scale: str) -> CsrRows:
 
 def _tried(drawn: CsrRows, rows: CsrRows, encoded: Floats, *, median: float) -> dict[str, Any]:
     """Fields on learners tried: with values of σ on scaled rows, and metron on rows as drawn."""
-    first = slice(0, min(len(encoded), MOST_TRIED_ROWS))
-    metron = try_learner("metron", rows_of(drawn, first), encoded[first])
+    count = min(len(encoded), MOST_TRIED_ROWS)
+    first = slice(0, count)
+    tally = try_learner("metron", rows_of(drawn, first), encoded[first])
+    rate = None
+    if tally is not None:
+        rate = tally.mistakes / tally.rounds
     return {
         "tried": try_sigmas(rows, encoded, median),
-        "tried_metron": metron and metron.mistakes / metron.rounds,
+        "tried_metron": rate,
     }
 
 
@@ -620,9 +658,12 @@ def _advice_on_faults(profile: Profile) -> list[str]:
         items += [one.hint for one in last if one.hint]
     elif profile.faults:
         items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
-        of_table = [one for one in profile.faulty_lines if one.column is None]
-        hints = dict.fromkeys(one.hint for one in of_table if one.hint)
-        items += list(hints)[:MOST_HINTS]
+        hints: list[str] = []
+        for one in profile.faulty_lines:
+            of_table = one.column is None
+            if of_table and one.hint and one.hint not in hints:
+                hints.append(one.hint)
+        items += hints[:MOST_HINTS]
     return items
 
 
@@ -641,8 +682,11 @@ def _advice_on_rare(rare: LabelCount, profile: Profile) -> str:
     best = max(weighed, key=lambda one: one.f1)
     by_guessing = 2 * part / (1 + part)  # F1 of predicting the rare label for every row
     if best.f1 >= max(plain.f1, by_guessing) + WORTHWHILE:
-        gain = f"F1 rises from {share(plain.f1)} to {share(best.f1)} on rows drawn at random"
-        text += f"; with --cost {name}={short(best.cost)} {gain}"
+        before = share(plain.f1)
+        after = share(best.f1)
+        weight = short(best.cost)
+        text += f"; with --cost {name}={weight} F1 rises from {before} to {after}"
+        text += " on rows drawn at random"
     return text
 
 
@@ -650,7 +694,9 @@ def _next_commands(profile: Profile, table: TableOptions) -> list[str]:
     """Suggested next commands; none if the file is not suitable for learning."""
     low = profile.sigma_low
     high = profile.sigma_high
-    if profile.faults or profile.label_problem or not (profile.sigma and low and high):
+    if profile.faults or profile.label_problem:
+        return []
+    if not profile.sigma or not low or not high:
         return []
     words = _words_of_data(profile, table)
     scale: list[str] = []
@@ -666,7 +712,9 @@ def _next_commands(profile: Profile, table: TableOptions) -> list[str]:
         run.append("--shuffle")
     commands = [run]
     if not profile.from_pipe:
-        grid = f"sigma=log:{short(min(low, sigma))}:{short(max(high, sigma))}:7"
+        lowest = short(min(low, sigma))
+        highest = short(max(high, sigma))
+        grid = f"sigma=log:{lowest}:{highest}:7"
         sweep = ["sweep", *words, *scale]
         sweep += ["-l", "ahpatron+"]  # it is faster, which matters in a sweep
         sweep += ["-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
@@ -680,7 +728,8 @@ def _words_of_data(profile: Profile, table: TableOptions) -> list[str]:
     for name, text in table.words:
         words += [f"--{name}", text]
     if profile.positive is not None:
-        plain = (profile.negative, profile.positive) in PLAIN_PAIRS or table.words
+        pair = (profile.negative, profile.positive)
+        plain = pair in PLAIN_PAIRS or table.words
         against_all = profile.negative is None
         if against_all or (profile.from_pipe and not plain):
             words += ["--positive", show(profile.positive)]

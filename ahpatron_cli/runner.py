@@ -64,6 +64,13 @@ class Setup:
         """Whether σ is "auto" and still has to be selected."""
         return self.kernel_params.get("sigma") == AUTO
 
+    def with_sigma(self, sigma: float) -> Setup:
+        """The same setup with this σ, if σ is "auto"."""
+        if not self.auto_sigma:
+            return self
+        params = {**self.kernel_params, "sigma": sigma}
+        return replace(self, kernel_params=params)
+
     def build(self) -> tuple[Learner, Kernel]:
         """Create learner and kernel; raises ParameterError for illegal values.
 
@@ -73,8 +80,11 @@ class Setup:
         if self.kernel is None:
             assert learner.own_kernel is not None
             return learner, learner.own_kernel
-        chosen = {name: value for name, value in self.kernel_params.items() if value != AUTO}
-        return learner, KERNELS[self.kernel](**chosen)
+        chosen = dict(self.kernel_params)
+        if self.auto_sigma:
+            del chosen["sigma"]
+        kernel = KERNELS[self.kernel]
+        return learner, kernel(**chosen)
 
 
 def params_of(learner: Learner, kernel: Kernel) -> dict[str, ParamValue]:
@@ -96,25 +106,21 @@ def with_sigma(
     setups: Sequence[Setup], dataset: Dataset, note: Callable[[str], None]
 ) -> list[Setup]:
     """The setups with `--sigma auto` replaced by the σ selected from the first rows."""
-    auto = next((setup for setup in setups if setup.auto_sigma), None)
-    if auto is None:
+    kernels = [setup.kernel for setup in setups if setup.auto_sigma]
+    if not kernels:
         return list(setups)
     from ahpatron_cli.sigma import MOST_TRIED_ROWS, auto_sigma
 
-    assert auto.kernel is not None
+    kernel = kernels[0]  # all learners have the same
+    assert kernel is not None
     rows, labels = dataset.warm_up()
-    sigma = auto_sigma(rows, labels, auto.kernel)
+    sigma = auto_sigma(rows, labels, kernel)
     if isinstance(sigma, str):
         problem = f"--sigma auto cannot choose: {sigma}"
         raise bad_data(problem, dataset.name, hint="give a number: --sigma S")
-    first = f"{min(len(labels), MOST_TRIED_ROWS):,} rows"
-    note(f"σ = {sigma:g}, the best of several widths on the first {first} (--sigma auto)")
-    chosen = []
-    for setup in setups:
-        if setup.auto_sigma:
-            setup = replace(setup, kernel_params={**setup.kernel_params, "sigma": sigma})
-        chosen.append(setup)
-    return chosen
+    tried = min(len(labels), MOST_TRIED_ROWS)
+    note(f"σ = {sigma:g}, the best of several widths on the first {tried:,} rows (--sigma auto)")
+    return [setup.with_sigma(sigma) for setup in setups]
 
 
 def generator_seed(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
@@ -155,10 +161,11 @@ class RunOptions:
         """Permutation of this repeat; depends on seed and repeat only. None for file order."""
         if self.shuffle:
             generator = np.random.default_rng([self.seed, repeat])
-            return generator.permutation(rounds)[: self.prefix]
+            order = generator.permutation(rounds)
+            return order[: self.prefix]
         if self.prefix is None:
             return None
-        return np.arange(rounds)[: self.prefix]
+        return np.arange(min(rounds, self.prefix))
 
 
 @dataclass(frozen=True)
@@ -210,21 +217,30 @@ class Run:
             self.player.load_state_dict(state)
         self._resumed = state is not None and not same_file
         self._before = replace(self.player.tally)
-        self.recent = RecentMistakes(self.rounds, options.window) if options.window else None
+        self._begin_measuring()
+
+    def _begin_measuring(self) -> None:
+        """Begin what the options ask for: recent mistake rate, curve, ranking."""
+        options = self.options
         self.drifts: list[int] = []
         """Rounds of the last batch in which a rise of the mistake rate was detected."""
-        self._curve = _Curve(self.rounds, self.mistakes) if options.curve else None
-        self._ranking = Ranking() if options.metrics and not self.rounds else None
+        self.recent: RecentMistakes | None = None
+        self._curve: _Curve | None = None
+        self._ranking: Ranking | None = None
+        if options.window:
+            self.recent = RecentMistakes(self.rounds, options.window)
+        if options.curve:
+            self._curve = _Curve(self.rounds, self.mistakes)
+        if options.metrics and not self.rounds:
+            self._ranking = Ranking()
 
     def _new_player(self, horizon: int | None) -> Player:
         """Learner, kernel and counts before the first round."""
         setup = self.setup
-        player = Player(
-            *setup.build(),
-            classes=len(self._classes or (-1, 1)),
-            seed=generator_seed(self.options.seed, self.repeat, setup.learner),
-            horizon=horizon,
-        )
+        learner, kernel = setup.build()
+        classes = len(self._classes) if self._classes else 2
+        seed = generator_seed(self.options.seed, self.repeat, setup.learner)
+        player = Player(learner, kernel, classes=classes, seed=seed, horizon=horizon)
         if self.costs is not None and not player.learner.takes_costs:
             raise ParameterError(f"{setup.learner} cannot weigh examples", "costs")
         return player
@@ -247,10 +263,14 @@ class Run:
         """
         parts = []
         for has_labels, part in batch.runs():
-            parts.append(self._learn(part) if has_labels else self.score(part))
-        scores = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            learn_or_score = self._learn if has_labels else self.score
+            parts.append(learn_or_score(part))
+        scores = parts[0]
+        if len(parts) > 1:
+            scores = np.concatenate(parts)
         labelled = ~np.isnan(batch.labels)
-        self._measure(scores[labelled], batch.labels[labelled])
+        labels = batch.labels[labelled]
+        self._measure(scores[labelled], labels)
         return scores
 
     def _measure(self, scores: Floats, labels: Floats) -> None:
@@ -277,11 +297,13 @@ class Run:
         weights = None
         if self.costs is not None:
             numbers = labels if self._classes else labels > 0
-            weights = np.array(self.costs)[numbers.astype(int)]
+            costs = np.array(self.costs)
+            weights = costs[numbers.astype(int)]
         try:
             return self.player.feed(batch.rows, labels, weights)
         except NumericalError as error:
-            raise self._not_computed(f"round {first + error.row}", batch, error) from None
+            number = first + error.row
+            raise self._not_computed(f"round {number}", batch, error) from None
         except LimitReachedError as error:
             problem = f"{self.setup.learner}: {error}"
             hint = "allow more with `-p max_support=N`, or demand less with a larger tolerance"
@@ -306,11 +328,15 @@ class Run:
         player = self.player
         tally = player.tally
         statistics: dict[str, Any] = player.statistics()
+        learner = self.setup.learner
+        curve = np.empty((3, 0))
+        if self._curve:
+            curve = self._curve.points()
         return RunResult(
             record=self._record(statistics),
-            curve=self._curve.points() if self._curve else np.empty((3, 0)),
+            curve=curve,
             seconds=tally.seconds - self._before.seconds,
-            warnings=tuple(f"{self.setup.learner}: {warning}" for warning in player.warnings()),
+            warnings=tuple(f"{learner}: {warning}" for warning in player.warnings()),
             counts={**tally.counts(), **statistics},
         )
 
@@ -347,33 +373,40 @@ class Run:
         """Fields of the record with the confusion matrix."""
         confusion = self.player.tally.confusion.tolist()
         if self._classes:
-            return {"classes": self._classes, "by_class": tuple(map(tuple, confusion))}
-        return dict(zip(CELLS, chain(*confusion), strict=True))
+            by_class = tuple(tuple(row) for row in confusion)
+            return {"classes": self._classes, "by_class": by_class}
+        cells = chain(*confusion)
+        return dict(zip(CELLS, cells, strict=True))
 
     def _this_file(self) -> ThisFile | None:
         """Counts on this file only; None unless an earlier file came before it."""
         if not self._resumed:
             return None
         tally = self.player.tally
-        rounds = tally.rounds - self._before.rounds
-        mistakes = tally.mistakes - self._before.mistakes
-        return ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
+        before = self._before
+        rounds = tally.rounds - before.rounds
+        mistakes = tally.mistakes - before.mistakes
+        rate = mistakes / max(rounds, 1)
+        return ThisFile(rounds, mistakes, rate)
 
     def _metrics(self) -> Metrics | None:
         """All metrics; None without `--metrics`."""
         if not self.options.metrics:
             return None
         tally = self.player.tally
-        log_loss = self.player.calibration.log_loss(tally.rounds)
-        return metrics_of(tally.confusion.tolist(), self._ranking, log_loss)
+        calibration = self.player.calibration
+        log_loss = calibration.log_loss(tally.rounds)
+        confusion = tally.confusion.tolist()
+        return metrics_of(confusion, self._ranking, log_loss)
 
 
 def _changes(statistics: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a record with numbers of changes, as far as the learner counts them."""
     found = {}
     for name in ("halvings", "restarts", "metric_changes"):
-        if statistics.get(name) is not None:
-            found[name] = int(statistics[name])  # third-party learners may have other types
+        number = statistics.get(name)
+        if number is not None:
+            found[name] = int(number)  # third-party learners may have other types
     return found
 
 
@@ -384,30 +417,36 @@ class _Curve:
         """`rounds` and `mistakes` are those before the start of the curve."""
         self._spacing = 1
         self._points = np.empty((3, 0))
-        self._last = np.array([[rounds], [mistakes], [np.nan]])
+        last = [rounds, mistakes, np.nan]
+        self._last = np.array(last).reshape(3, 1)
 
     def extend(self, wrong: NDArray[np.bool_], rates: Floats | None) -> None:
         """Add rounds; `rates` are the recent mistake rates after them, if they are known."""
         last_round, last_mistakes, _ = self._last
-        rounds = last_round + 1 + np.arange(len(wrong))
+        count = len(wrong)
+        rounds = last_round + 1 + np.arange(count)
         mistakes = last_mistakes + np.cumsum(wrong)
         if rates is None:
-            rates = np.full(len(wrong), np.nan)
+            rates = np.full(count, np.nan)
         points = np.stack([rounds, mistakes, rates])
         self._last = points[:, -1:]
-        self._points = np.hstack([self._points, self._spaced(points)])
+        spaced = self._spaced(points)
+        self._points = np.hstack([self._points, spaced])
         while self._points.shape[1] > CURVE_POINTS:
             self._spacing *= 2
             self._points = self._spaced(self._points)
 
     def _spaced(self, points: Floats) -> Floats:
         """Those points whose rounds are multiples of the spacing."""
-        chosen: Floats = points[:, points[0] % self._spacing == 0]
+        rounds = points[0]
+        is_due = rounds % self._spacing == 0
+        chosen: Floats = points[:, is_due]
         return chosen
 
     def points(self) -> Floats:
         """The curve so far, with the last round."""
-        if np.array_equal(self._points[0, -1:], self._last[0]):
+        last_round = self._points[0, -1:]
+        if np.array_equal(last_round, self._last[0]):
             return self._points
         return np.hstack([self._points, self._last])
 
@@ -418,16 +457,18 @@ Observer: TypeAlias = Callable[[Run, Batch, Floats], None]
 
 def near_tie_warning(records: Iterable[RunRecord]) -> list[str]:
     """A warning that names learners whose f(x) is near 0 too often; empty if there are none."""
-    affected = [
-        (run.learner, 100 * run.near_ties / run.rounds)
-        for run in records
-        if run.near_ties > max(SUSPICIOUS_TIES * run.rounds, 10)
-    ]
+    affected: list[str] = []
+    share = 0.0
+    for run in records:
+        most = max(SUSPICIOUS_TIES * run.rounds, 10)
+        if run.near_ties > most:
+            affected.append(run.learner)
+            share = max(share, 100 * run.near_ties / run.rounds)
     if not affected:
         return []
-    share = max(share for _, share in affected)
+    learners = dict.fromkeys(affected)
     return [
-        f"{', '.join(dict(affected))}: |f(x)| < 1e-9 in {share:.0f} % of rounds: "
+        f"{', '.join(learners)}: |f(x)| < 1e-9 in {share:.0f} % of rounds: "
         "these predictions are essentially arbitrary; "
         "try `-l metron`, `--sigma auto --scale minmax`, or see `ahpatron inspect FILE`"
     ]
@@ -469,14 +510,17 @@ def run_repeat(
     observers: Sequence[Observer] = (),
 ) -> RunResult:
     """Run one pass over one permutation of a file in memory, from its first round."""
-    run = begin(dataset, setup, options, repeat=repeat, horizon=dataset.count_rounds())
+    rounds = dataset.count_rounds()
+    run = begin(dataset, setup, options, repeat=repeat, horizon=rounds)
     return run_pass(dataset, run, observers)
 
 
 def run_pass(dataset: RowsInMemory, run: Run, observers: Sequence[Observer] = ()) -> RunResult:
     """Run the pass that has begun over its permutation of a file in memory."""
-    order = run.options.order(run.repeat, dataset.count_rounds())
-    (result,) = run_batches(dataset.batches(order), [run], observers)
+    rounds = dataset.count_rounds()
+    order = run.options.order(run.repeat, rounds)
+    batches = dataset.batches(order)
+    (result,) = run_batches(batches, [run], observers)
     return result
 
 
@@ -501,7 +545,8 @@ def run_parallel(
                 raise UserError(problem, code=ExitCode.FAILED_TRIALS, hint="use fewer --jobs")
             if outcome is not None:
                 results[number] = outcome
-            show(len(results), f"{len(results)} of {len(tasks)} passes")
+            done = len(results)
+            show(done, f"{done} of {len(tasks)} passes")
     return [results[number] for number in range(len(tasks))]
 
 

@@ -127,18 +127,29 @@ def try_learner(
     None if there are too few rows, only one class or too many, or a numerical error.
     """
     names, numbers = np.unique(labels, return_inverse=True)
+    classes = len(names)
     rounds = len(labels)
-    if rounds < FEWEST_TRIED_ROWS or not 2 <= len(names) <= MOST_TRIED_CLASSES:
+    if rounds < FEWEST_TRIED_ROWS or not 2 <= classes <= MOST_TRIED_CLASSES:
         return None
-    if isinstance(rows, CsrRows) and is_dense(len(rows), rows.width, stored=len(rows.values)):
-        rows = rows.dense()
-    codes = 2 * numbers - 1 if len(names) == 2 else numbers
-    player = Player(REGISTRY[name](), kernel, classes=len(names), horizon=rounds)
+    if isinstance(rows, CsrRows):
+        rows = _in_layout(rows)
+    codes = numbers.astype(np.float64)
+    if classes == 2:
+        codes = 2 * codes - 1
+    learner = REGISTRY[name]()
+    player = Player(learner, kernel, classes=classes, horizon=rounds)
     try:
-        player.feed(rows, codes.astype(np.float64), weights)
+        player.feed(rows, codes, weights)
     except NumericalError:
         return None
     return player.tally
+
+
+def _in_layout(rows: CsrRows) -> Rows:
+    """Sparse rows in the layout in which `ahpatron run` learns them."""
+    if is_dense(len(rows), rows.width, stored=len(rows.values)):
+        return rows.dense()
+    return rows
 
 
 def try_sigmas(
@@ -149,7 +160,8 @@ def try_sigmas(
     first = rows_of(rows, slice(0, rounds))
     first_labels = labels[:rounds]
     _, counts = np.unique(first_labels, return_counts=True)
-    largest_share = float(counts.max(initial=0)) / max(rounds, 1)
+    largest = float(counts.max(initial=0))
+    largest_share = largest / max(rounds, 1)
     found = []
     for factor in TRIED_FACTORS:
         sigma = factor * median
@@ -167,7 +179,9 @@ def try_sigmas(
 
     def rank(one: TriedSigma) -> tuple[float, float]:
         """By mistakes; of equal ones, the σ nearest to the median first."""
-        return one.mistake_rate, abs(math.log(one.sigma / median))
+        ratio = one.sigma / median
+        distance = abs(math.log(ratio))
+        return one.mistake_rate, distance
 
     return tuple(sorted(found, key=rank))
 
@@ -179,15 +193,20 @@ def is_best(rate: float | None, tried: Sequence[TriedSigma]) -> bool:
     best = tried[0]
     mistakes = rate * best.rounds
     fewest = best.mistake_rate * best.rounds
-    return mistakes - fewest <= math.sqrt(mistakes + fewest)
+    standard_error = math.sqrt(mistakes + fewest)
+    return mistakes - fewest <= standard_error
 
 
 def best_sigma(median: float, tried: Sequence[TriedSigma]) -> float:
     """The median, or the best σ tried if the median is worse by more than a standard error."""
-    of_median = next((one.mistake_rate for one in tried if one.sigma == median), None)
+    of_median = None
+    for one in tried:
+        if one.sigma == median:
+            of_median = one.mistake_rate
     if is_best(of_median, tried):
         return median
-    return tried[0].sigma
+    best = tried[0]
+    return best.sigma
 
 
 def sigma_range(rows: Rows) -> tuple[float, float, float] | str:
@@ -204,6 +223,8 @@ def sigma_range(rows: Rows) -> tuple[float, float, float] | str:
     apart = distances[distances > 0]
     quantiles = [SHARE, 0.5, 1 - SHARE]
     near, median, far = np.quantile(apart, quantiles, method="inverted_cdf").tolist()
-    low = near / math.sqrt(-2 * math.log(SHARE))
-    high = far / math.sqrt(-2 * math.log1p(-SHARE))
+    log_small = math.log(SHARE)
+    log_large = math.log1p(-SHARE)
+    low = near / math.sqrt(-2 * log_small)
+    high = far / math.sqrt(-2 * log_large)
     return median, low, high

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, width_of
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
-from ahpatron_cli.data.encoder import Encoder, as_wide_as_needed, labelled_rows
+from ahpatron_cli.data.encoder import Encoder, Name, Weights, as_wide_as_needed, labelled_rows
 from ahpatron_cli.data.label_codes import LabelCodes, SeenLabels
 from ahpatron_cli.data.labels import OTHER, PLAIN_PAIRS, Labels, LabelTally, describe, find_labels
 from ahpatron_cli.data.layout import is_dense
@@ -60,9 +60,14 @@ class Preparation:
     """Options for the columns of a table."""
 
     @property
+    def learns_scale(self) -> bool:
+        """Whether the scale is computed from the first rows."""
+        return self.scale in LEARNED_SCALES
+
+    @property
     def learned(self) -> str:
         """The scale as text, with the number of rows from which it is computed."""
-        if self.scale in LEARNED_SCALES:
+        if self.learns_scale:
             return f"{self.scale} of the first {self.warm_up}"
         return self.scale
 
@@ -126,7 +131,7 @@ class Dataset(ABC):
         """Labels in the order of their codes, as far as they were seen."""
         return self._seen.labels()
 
-    def costs(self, by_label: Mapping[float | str, float]) -> tuple[float, ...] | None:
+    def costs(self, by_label: Weights) -> tuple[float, ...] | None:
         """Weights of examples in the order of the labels, from --cost; None if there are none."""
         if not by_label:
             return None
@@ -134,7 +139,7 @@ class Dataset(ABC):
             self._seen.expect(self._expected_labels(by_label))
         return self.encoder.weights(by_label, self.labels())
 
-    def _expected_labels(self, named: Iterable[float | str]) -> list[float]:
+    def _expected_labels(self, named: Iterable[Name]) -> list[float]:
         """The labels that decide what -1 stands for: those that options name."""
         if self.encoder.labels.positive is not None:
             return []
@@ -181,10 +186,13 @@ class Dataset(ABC):
         self.width = self.encoder.width
         for batch, open_rounds in _aligned(batches, first_round % BLOCK, waits):
             self.encoder.check_width(batch, self.name)
-            widens = self.encoder.dense and width_of(batch.rows) > self.width
-            step = BLOCK if widens else rows  # signals are handled between batches
+            is_wider = width_of(batch.rows) > self.width
+            step = rows  # signals are handled between batches
+            if self.encoder.dense and is_wider:
+                step = BLOCK
             count = len(batch.labels)
-            for start, stop in pairwise([0, *range(step - open_rounds, count, step), count]):
+            inner = range(step - open_rounds, count, step)
+            for start, stop in pairwise([0, *inner, count]):
                 try:
                     if not waits:  # rows of a pipe are gone once they are read: they are still run
                         watch.look()
@@ -205,7 +213,8 @@ class StreamedRows(Dataset):
         self, reader: Reader, preparation: Preparation, encoder: Encoder, expected: Iterable[float]
     ) -> None:
         """`expected` are labels that are known before their rows are encoded."""
-        super().__init__(reader.source.name, preparation, info=reader.info, encoder=encoder)
+        name = reader.source.name
+        super().__init__(name, preparation, info=reader.info, encoder=encoder)
         self._reader = reader
         self._seen.expect(expected)
 
@@ -235,7 +244,7 @@ class StreamedRows(Dataset):
             self._seen.count(encoded.labels)
             yield encoded
 
-    def _expected_labels(self, named: Iterable[float | str]) -> list[float]:
+    def _expected_labels(self, named: Iterable[Name]) -> list[float]:
         found = self._reader.scan()
         if found is not None:
             return list(found.counts)
@@ -271,8 +280,7 @@ class RowsInMemory(Dataset):
 
     def warm_up(self) -> tuple[Rows, Floats]:
         count = self.preparation.warm_up
-        first = self._whole.part(slice(0, min(count, self.count_rounds())))
-        head = labelled_rows(first, count)
+        head = labelled_rows(_first_rows(self._whole, count), count)
         self.encoder.check_width(head, self.name)
         encoded = self.encoder.encode(head)
         return encoded.rows, encoded.labels
@@ -280,14 +288,17 @@ class RowsInMemory(Dataset):
     def batches(
         self, order: Integers | None = None, first_round: int = 0, rows: int = CHUNK_ROWS
     ) -> Iterator[Batch]:
-        taken = self._taken(np.arange(self.count_rounds()) if order is None else order)
+        if order is None:
+            order = np.arange(self.count_rounds())
+        taken = self._taken(order)
         for part in self._parts(taken, first_round=first_round, rows=rows, waits=False):
             yield self.encoder.encode(part, self.width)
 
     def _taken(self, order: Integers) -> Iterator[Batch]:
         """Yield the raw examples in the order of these row numbers."""
         for start in range(0, len(order), CHUNK_ROWS):
-            yield self._whole.take(order[start : start + CHUNK_ROWS])
+            stop = start + CHUNK_ROWS
+            yield self._whole.take(order[start:stop])
 
     def _sha256(self) -> str | None:
         return self._hash
@@ -309,9 +320,11 @@ def mapped(name: str, folder: Path) -> RowsInMemory:
 
     def load_array(part: str) -> np.ndarray:
         # as a plain array, which is faster than np.memmap
-        return np.asarray(np.load(folder / f"{part}.npy", mmap_mode="r"))
+        stored = np.load(folder / f"{part}.npy", mmap_mode="r")
+        return np.asarray(stored)
 
-    preparation, info, encoder, width, sha256 = pickle.loads((folder / "others").read_bytes())
+    others = (folder / "others").read_bytes()
+    preparation, info, encoder, width, sha256 = pickle.loads(others)
     rows = CsrRows(
         indptr=load_array("indptr"),
         columns=load_array("columns"),
@@ -345,12 +358,11 @@ def stream(
     if continued:
         encoder = _continuing(continued, reader, preparation)
         return StreamedRows(reader, preparation, encoder, expected=())
-    learns = preparation.scale in LEARNED_SCALES
-    head = reader.head(preparation.warm_up if learns else BLOCK, wait=learns)
+    head = reader.head(_deciding_rows(preparation), wait=preparation.learns_scale)
     first = head.labels[~np.isnan(head.labels)]
     may_restart = may_restart and source.rereadable and reader.tally is None
     codes = _codes_of_stream(reader, preparation, first, may_restart=may_restart)
-    encoder = _fitted(head, codes, reader, preparation)
+    encoder = _fitted(head, codes, reader=reader, preparation=preparation)
     expected = first.tolist() if codes.origin == "pipe" else []
     return StreamedRows(reader, preparation, encoder, expected=expected)
 
@@ -375,10 +387,9 @@ def load(
     if continued:
         encoder = _continuing(continued, reader, preparation)
     else:
-        learns = preparation.scale in LEARNED_SCALES
-        count = min(preparation.warm_up if learns else BLOCK, len(whole.labels))
+        head = _first_rows(whole, _deciding_rows(preparation))
         codes = _codes_in_memory(whole.labels, preparation, source.name)
-        encoder = _fitted(whole.part(slice(0, count)), codes, reader, preparation)
+        encoder = _fitted(head, codes, reader=reader, preparation=preparation)
     return RowsInMemory(
         source.name, preparation, info=reader.info, encoder=encoder, whole=whole, sha256=found
     )
@@ -421,6 +432,18 @@ def reader_of(
         problem = "this is a table, and the model was trained on LIBSVM text"
         hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
         raise bad_data(problem, source.name, hint=hint)
+    return _table_reader(source, preparation, schema, on_wait=on_wait, faults=faults)
+
+
+def _table_reader(
+    source: Source,
+    preparation: Preparation,
+    schema: Schema | None,
+    *,
+    on_wait: Callable[[int], None],
+    faults: FaultLog | None,
+) -> TableReader:
+    """The reader for a table; see `reader_of`."""
     if preparation.allow_new_features:
         problem = "--allow-new-features is for LIBSVM text: the model has the columns of its table"
         raise usage(problem, "other columns are ignored")
@@ -448,7 +471,7 @@ def _continuing(continued: Encoder, reader: Reader, preparation: Preparation) ->
     )
 
 
-def _fitted(head: Batch, codes: LabelCodes, reader: Reader, preparation: Preparation) -> Encoder:
+def _fitted(head: Batch, codes: LabelCodes, *, reader: Reader, preparation: Preparation) -> Encoder:
     """The encoder for a source with these first rows and codes of labels."""
     encoder = Encoder(
         labels=codes,
@@ -457,20 +480,35 @@ def _fitted(head: Batch, codes: LabelCodes, reader: Reader, preparation: Prepara
         scale=preparation.scale,
         schema=reader.schema,
     )
-    if preparation.scale not in LEARNED_SCALES:
+    if not preparation.learns_scale:
         return encoder
     rows = labelled_rows(head, preparation.warm_up)
     encoder.check_width(rows, reader.source.name)
-    scaler = Scaler.fitted(encoder.convert(rows.rows), preparation.scale)
+    converted = encoder.convert(rows.rows)
+    scaler = Scaler.fitted(converted, preparation.scale)
     return replace(encoder, scaler=scaler)
+
+
+def _deciding_rows(preparation: Preparation) -> int:
+    """Number of first rows that decide on layout and scale."""
+    if preparation.learns_scale:
+        return preparation.warm_up
+    return BLOCK
+
+
+def _first_rows(batch: Batch, count: int) -> Batch:
+    """The first `count` rows, or all if there are fewer."""
+    stop = min(count, len(batch.labels))
+    return batch.part(slice(0, stop))
 
 
 def _is_dense(head: Batch, layout: str) -> bool:
     """Whether the rows are learned as dense ones: by the first block, unless --layout says it."""
     if layout != "auto":
         return layout == "dense"
-    first = head.part(slice(0, min(BLOCK, len(head.labels))))
-    width = width_of(as_wide_as_needed(first.stored))
+    first = _first_rows(head, BLOCK)
+    rows = as_wide_as_needed(first.stored)
+    width = width_of(rows)
     return is_dense(len(first.labels), width, stored=first.values)
 
 
@@ -545,8 +583,10 @@ def _aligned(
     """
     rest: Batch | None = None
     for batch in batches:
-        joined = batch if rest is None else Batch.concatenate([rest, batch])
-        rest = None
+        joined = batch
+        if rest is not None:
+            joined = Batch.concatenate([rest, batch])
+            rest = None
         count = len(joined.labels)
         end = count
         if not waits:

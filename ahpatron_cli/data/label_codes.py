@@ -47,10 +47,10 @@ class LabelCodes:
     @cached_property
     def known(self) -> tuple[float, ...]:
         """The labels, integral ones as ints; empty if fewer than two are known."""
-        known = tuple(int_if_integral(label) for label in self.labels if label is not None)
+        known = [int_if_integral(label) for label in self.labels if label is not None]
         if len(known) < 2:
             return ()
-        return known
+        return tuple(known)
 
     @property
     def classes(self) -> tuple[float, ...] | None:
@@ -62,10 +62,13 @@ class LabelCodes:
     def encode(self, labels: Floats) -> Floats:
         """The codes of labels of these classes; NaN for rows without a label."""
         if self.classes:
-            encoded = np.searchsorted(self.classes, labels).astype(np.float64)
+            numbers = np.searchsorted(self.classes, labels)
+            encoded = numbers.astype(np.float64)
         else:
-            encoded = np.where(labels == self._encoded_as_one, 1.0, -1.0)
-        encoded[np.isnan(labels)] = np.nan
+            is_one = labels == self._encoded_as_one
+            encoded = np.where(is_one, 1.0, -1.0)
+        is_missing = np.isnan(labels)
+        encoded[is_missing] = np.nan
         return encoded
 
     @cached_property
@@ -116,16 +119,19 @@ class SeenLabels:
 
     def check(self, labels: Floats, lines: Integers) -> None:
         """Take note of the labels of rows; a label without a code is an error at its line."""
-        new = set(labels[~np.isnan(labels)].tolist()) - self._seen
-        first_rows = [(int(np.argmax(labels == label)), label) for label in new]
-        for row, label in sorted(first_rows):
+        given = labels[~np.isnan(labels)]
+        new = set(given.tolist()) - self._seen
+        first_rows = {int(np.argmax(labels == label)): label for label in new}
+        for row, label in sorted(first_rows.items()):
             self._seen.add(label)
             if not self._fits(label):
-                raise self._unexpected(label, int(lines[row]))
+                line = int(lines[row])
+                raise self._unexpected(label, line)
 
     def count(self, encoded: Floats) -> None:
         """Count rows by their encoded labels."""
-        self.unlabelled += int(np.count_nonzero(np.isnan(encoded)))
+        is_missing = np.isnan(encoded)
+        self.unlabelled += int(np.count_nonzero(is_missing))
         self._encoded.add(encoded)
 
     def _fits(self, label: float) -> bool:

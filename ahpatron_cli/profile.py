@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ahpatron_cli import __version__
 from ahpatron_cli.alignment import Alignment, align
 from ahpatron_cli.core import Gaussian, Kernel
-from ahpatron_cli.core.rows import CsrRows, Floats, row_sums, rows_of
+from ahpatron_cli.core.rows import CsrRows, Floats, row_sums, sliced
 from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.data.batch import Batch, FileInfo
 from ahpatron_cli.data.hashes import row_hashes
@@ -553,7 +553,7 @@ def _narrowed(drawn: CsrRows, scale: str) -> CsrRows:
 def _tried(drawn: CsrRows, rows: CsrRows, encoded: Floats, *, median: float) -> dict[str, Any]:
     """Fields on learners tried: with values of σ on scaled rows, and metron on rows as drawn."""
     first = slice(0, min(len(encoded), MOST_TRIED_ROWS))
-    metron = try_learner("metron", rows_of(drawn, first), encoded[first])
+    metron = try_learner("metron", sliced(drawn, first), encoded[first])
     return {
         "tried": try_sigmas(rows, encoded, median),
         "tried_metron": metron and metron.mistakes / metron.rounds,

@@ -78,7 +78,7 @@ class MergingExpansion(Expansion):
         daxpy(new, self.g, a=after)
         column[:] = new
         self.a[j] = after
-        self.noise += CANCELLED * abs(after)
+        self.rounding += CANCELLED * abs(after)
 
     def _similar(self, column: int, start: int) -> Floats:
         """κ of the example in `column` with those in the columns from `start` on."""

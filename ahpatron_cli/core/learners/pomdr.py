@@ -69,8 +69,8 @@ class HintedExpansion(SpanExpansion):
         """F(x) of round t in units of `scale`."""
         return self.g.item(t) + self.hint_weight / self.scale * self.hint(t)
 
-    def careful(self, t: int) -> float:
-        return super().careful(t) + self.hint_weight / self.scale * self.hint(t)
+    def exact_value(self, t: int) -> float:
+        return super().exact_value(t) + self.hint_weight / self.scale * self.hint(t)
 
     def hint(self, t: int) -> float:
         """Value h(x) of the hint in round t."""
@@ -82,7 +82,7 @@ class HintedExpansion(SpanExpansion):
         total: float = ddot(self._flat_H, self._signs, M, start, self.columns, now - M)
         return total / M
 
-    def hint_of(self, d: Floats) -> float:
+    def hint_along(self, d: Floats) -> float:
         """Inner product ⟨h, Σ d_i κ(s_i,·)⟩; d is by column."""
         now = self._before + self.t
         M: int = min(now, self._memory)
@@ -196,7 +196,7 @@ class POMDR(Learner):
             if squared <= 1 / self.horizon:
                 f.move(step * y, d, squared)
                 seen -= squared  # dᵀKd
-                hint = f.hint_of(d)  # ⟨h, Σ d_i κ(s_i,·)⟩
+                hint = f.hint_along(d)  # ⟨h, Σ d_i κ(s_i,·)⟩
             else:
                 f.join(step * y, d, squared)
         self.surprise += max(seen - 2 * y * hint, 0.0)

@@ -40,7 +40,7 @@ from ahpatron_cli.core import BLOCK, KERNELS, REGISTRY, Kernel, Learner, Player,
 from ahpatron_cli.core.errors import CoreError, NumericalError, ParameterError
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.registry import is_path
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, unit_rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, as_rows, unit_rows
 from ahpatron_cli.data.cells import LabelKind
 from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.frames import Frame, column_names, frame_cells
@@ -419,7 +419,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         width = rows.shape[1]
         if not isinstance(rows, np.ndarray) and width > MOST_COLUMNS:
             raise ValueError(f"sparse X may have {MOST_COLUMNS} columns at most, got {width}")
-        return rows_from(rows), labels
+        return as_rows(rows), labels
 
     def _table(self, X: MatrixLike) -> Rows | None:
         """Numeric rows of a DataFrame with the columns of the model's table; None for other X."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ahpatron_cli import __version__
 from ahpatron_cli.alignment import Alignment, align
 from ahpatron_cli.core import Gaussian, Kernel
-from ahpatron_cli.core.rows import CsrRows, Floats, row_sums, rows_of
+from ahpatron_cli.core.rows import CsrRows, Floats, row_sums, sliced
 from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.data.batch import Batch, Reader
 from ahpatron_cli.data.dataset import Preparation, reader_of
@@ -576,7 +576,7 @@ def _tried(drawn: CsrRows, rows: CsrRows, encoded: Floats, *, median: float) -> 
     """Fields on learners tried: with values of σ on scaled rows, and metron on rows as drawn."""
     count = min(len(encoded), MOST_TRIED_ROWS)
     first = slice(0, count)
-    tally = try_learner("metron", rows_of(drawn, first), encoded[first])
+    tally = try_learner("metron", sliced(drawn, first), encoded[first])
     rate = None
     if tally is not None:
         rate = tally.mistakes / tally.rounds

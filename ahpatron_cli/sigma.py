@@ -10,7 +10,7 @@ import numpy as np
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Player
 from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, rows_of
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, sliced
 from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.data.layout import is_dense
 
@@ -157,7 +157,7 @@ def try_sigmas(
 ) -> tuple[TriedSigma, ...]:
     """Try values of σ around the median distance; results sorted, the best first."""
     rounds = min(len(labels), MOST_TRIED_ROWS)
-    first = rows_of(rows, slice(0, rounds))
+    first = sliced(rows, slice(0, rounds))
     first_labels = labels[:rounds]
     _, counts = np.unique(first_labels, return_counts=True)
     largest = float(counts.max(initial=0))

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Learner, Player, choice, integer, registry
-from ahpatron_cli.core.rows import Rows, rows_of
+from ahpatron_cli.core.rows import Rows, sliced
 from ahpatron_cli.core.state import Stateful, StateReader
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.model_file import load_model, to_bytes
@@ -94,9 +94,9 @@ def test_a_pass_that_is_cut_continues(tmp_path: Path, case: str, form: str) -> N
     rng = random.Random(case)
     for cut in (64 * rng.randrange(1, ROUNDS // 64), rng.randrange(1, ROUNDS)):
         first = player(**EVERY[case])
-        scores = [first.feed(rows_of(rows, slice(0, cut)), labels[:cut])]
+        scores = [first.feed(sliced(rows, slice(0, cut)), labels[:cut])]
         second = resumed(tmp_path / "m.npz", first)
-        scores.append(second.feed(rows_of(rows, slice(cut, ROUNDS)), labels[cut:]))
+        scores.append(second.feed(sliced(rows, slice(cut, ROUNDS)), labels[cut:]))
         if cut % 64 == 0:
             assert np.concatenate(scores).tobytes() == wanted.tobytes(), cut
             assert second.f.norm == whole.f.norm

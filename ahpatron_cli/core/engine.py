@@ -30,7 +30,7 @@ from ahpatron_cli.core.expansion import Hypothesis
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import SHARED, Learner
 from ahpatron_cli.core.points import Points
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, rows_from, rows_of
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_rows, sliced
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import Tally, class_margins
 
@@ -105,15 +105,15 @@ class Loop:
         margin_updates = 0
         scores = [0.0] * len(labels)
         values = f.values
-        noise = f.noise
+        rounding = f.rounding
         scale = f.scale
         empty = f.size == 0
         below = learner.update_below
         call = learner.next_call - first
         for t, y in enumerate(labels.tolist()):
             value = values[t]
-            if -noise <= value <= noise:  # possibly only rounding of a sum that cancels
-                value = f.careful(t)
+            if -rounding <= value <= rounding:  # possibly only rounding of a sum that cancels
+                value = f.exact_value(t)
             scores[t] = value = value * scale
             margin = y * value
             if margin < below or margin == 0.0 > y or empty or t == call:
@@ -129,7 +129,7 @@ class Loop:
                 if f.successor is not None:
                     f = self._succeed()
                 values = f.values
-                noise = f.noise
+                rounding = f.rounding
                 scale = f.scale
                 empty = f.size == 0
                 below = learner.update_below
@@ -603,7 +603,7 @@ class Player:
             if start == ready:  # 64 blocks at once
                 first = start
                 ready = min(start + left + 63 * self._block, len(rows))
-                points = self.conversion.convert(rows_of(rows, slice(first, ready)))
+                points = self.conversion.convert(sliced(rows, slice(first, ready)))
             stop = min(start + left, ready)
             if stop - start == points.size:
                 yield points
@@ -644,7 +644,7 @@ class Player:
         array of shape (n,), or (n, k) with k classes
         """
         self._check_intact()
-        rows = rows_from(rows)
+        rows = as_rows(rows)
         scores = np.empty((len(rows), *self._shape))
         # no round changes f, so blocks may be larger: about 1 MB of kernel values
         step = max(self._block, (1 << 17) // (self.size or 4096))
@@ -653,7 +653,7 @@ class Player:
         try:
             for start in range(0, len(rows), step):
                 part = slice(start, min(start + step, len(rows)))
-                block = conversion.convert(rows_of(rows, part))
+                block = conversion.convert(sliced(rows, part))
                 values = [loop.f.at(block) for loop in self.loops]
                 scores[part] = values[0] if len(values) == 1 else np.stack(values, axis=1)
                 _check_finite(scores[part])
@@ -666,7 +666,7 @@ class Player:
 
     def _checked(self, rows: Any, labels: ArrayLike, weights: ArrayLike | None) -> Any:
         """Validated rows, labels and weights as arrays; a ValueError if their lengths differ."""
-        rows = rows_from(rows)
+        rows = as_rows(rows)
         labels = np.array(labels, dtype=np.float64)
         if labels.shape != (len(rows),):
             message = f"there must be a label for each of {len(rows)} rows, got {labels.shape}"

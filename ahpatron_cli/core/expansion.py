@@ -33,13 +33,16 @@ from ahpatron_cli.core.reduction import Reduction
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stateful, StateReader
 
+EXACT = -1.0
+"""The `rounding` of values that are exact: no |value| is below it."""
+
 
 class Hypothesis(Stateful, ABC):
     """Interface of a hypothesis f: open a block of examples, read f(x) per round, close it."""
 
     size: int | None = 0  # |S|; None if f is not made of examples
     successor: Hypothesis | None = None  # set by an update: opens the rest of the block
-    noise = -1.0  # |values| up to this may be pure rounding: use `careful` instead
+    rounding = EXACT  # |values| up to this may be pure rounding: use `exact_value` instead
     scale = 1.0
     t = 0  # the current round of the block, set by the engine before each update
     values: Any  # f(x) of each round of the open block, as f is now, in units of `scale`
@@ -61,7 +64,7 @@ class Hypothesis(Stateful, ABC):
         """Whether the update has closed the block, so that the rest of it will be opened again."""
         return self.successor is self
 
-    def careful(self, t: int) -> float:
+    def exact_value(self, t: int) -> float:
         """f(x) of round t in units of `scale`; exactly 0 if its terms cancel up to rounding."""
         raise NotImplementedError
 
@@ -188,9 +191,9 @@ class Expansion(Hypothesis):
         """Compute `g = K·a` from the coefficients."""
         self.g: Floats = np.dot(self.K, self.a)
         self.values = self._g = memoryview(self.g)
-        self.noise = CANCELLED * dasum(self.a.reshape(-1))  # κ <= 1, so Σ|a| bounds the terms
+        self.rounding = CANCELLED * dasum(self.a.reshape(-1))  # κ <= 1, so Σ|a| bounds the terms
 
-    def careful(self, t: int) -> float:
+    def exact_value(self, t: int) -> float:
         row = self.K[t]
         value: float = ddot(self.a, row)
         if value == 0.0 or abs(value) <= CANCELLED * dasum(self.a * row):
@@ -200,7 +203,7 @@ class Expansion(Hypothesis):
     def class_values(self, start: int, stop: int) -> Floats:
         """f(x) of rounds start to stop, shape (rounds, k); exactly 0 if terms cancel."""
         g = self.g[start:stop]
-        if np.abs(g).min() <= self.noise:
+        if np.abs(g).min() <= self.rounding:
             g = self._exact_zeros(self.K[start:stop], g)
         return g * self.scale
 
@@ -248,7 +251,7 @@ class Expansion(Hypothesis):
         square = self.square + c * (2.0 * scale * self._g[t] + c * self.diagonal[t])
         # κ(x,·) at the rounds of the block is in x's own row of K; g changes in place
         daxpy(self._flat, self.g, self.m, stored, t * self.columns + n)
-        self.noise += CANCELLED * abs(stored)
+        self.rounding += CANCELLED * abs(stored)
         self.square = square
         if radius is not None:
             limit = radius * radius
@@ -267,7 +270,7 @@ class Expansion(Hypothesis):
         self.size += 1
         self.square = self.square + c * (2.0 * self.scale * self.g[t] + c * self.diagonal[t])
         self.g += self.K[t, self.n :, None] * stored
-        self.noise += CANCELLED * dasum(stored)
+        self.rounding += CANCELLED * dasum(stored)
         if radius is not None:
             self.project(radius)
 
@@ -300,7 +303,7 @@ class Expansion(Hypothesis):
         if (cancels & (sizes > 0)).any():
             self.a[cancels] = 0.0
             self.evaluate()
-        self.noise += CANCELLED * dasum(by.reshape(-1))
+        self.rounding += CANCELLED * dasum(by.reshape(-1))
 
     def shrink(self, factor: float) -> None:
         """`f ← factor·f`."""
@@ -437,7 +440,7 @@ class Expansion(Hypothesis):
         """f(s) of the example s in a column; for two classes only."""
         assert self.points is not None
         if column >= self.n:
-            return self.scale * self.careful(column - self.n)
+            return self.scale * self.exact_value(column - self.n)
         first = self._old_first
         if not first <= column < first + len(self._old_rows):
             first = column

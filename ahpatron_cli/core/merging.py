@@ -81,7 +81,7 @@ class MergingExpansion(Expansion):
         daxpy(new_values, self.g, a=a_z)
         old_values[:] = new_values
         self.a[j] = a_z
-        self.noise += CANCELLED * abs(a_z)
+        self.rounding += CANCELLED * abs(a_z)
 
     def _similarities(self, column: int, start: int = 0) -> Floats:
         """κ of the example in `column` with those in the columns from `start` on."""

@@ -185,7 +185,7 @@ def _is_vector(array: Any, kind: str) -> bool:
 Rows: TypeAlias = Floats | CsrRows
 
 
-def rows_from(data: Any) -> Rows:
+def as_rows(data: Any) -> Rows:
     """Convert array-likes and SciPy sparse matrices or arrays to `Rows`; checks `CsrRows`."""
     if isinstance(data, CsrRows):
         data.check()
@@ -210,7 +210,7 @@ def width_of(rows: Rows) -> int:
     return rows.width if isinstance(rows, CsrRows) else rows.shape[1]
 
 
-def rows_of(rows: Rows, part: slice) -> Rows:
+def sliced(rows: Rows, part: slice) -> Rows:
     """A slice of the rows, as a view."""
     if isinstance(rows, CsrRows):
         return rows.slice(part.start, part.stop)

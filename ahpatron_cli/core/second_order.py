@@ -169,8 +169,8 @@ class Head(Stateful):
         self._joins.append(len(self._log))
         self._log.append((self.f.t, 0.0 * self.g[0]))
 
-    def learn(self, step: Any, noise: float) -> bool:
-        """`a += step·b·u`, `C -= b·u·uᵀ`, with u = C·k, b = 1/(k·u + noise); False if k·u = 0."""
+    def learn(self, step: Any, r: float) -> bool:
+        """`a += step·b·u`, `C -= b·u·uᵀ`, with u = C·k, b = 1/(k·u + r); False if k·u = 0."""
         if not self._ready:
             self.prepare()
         f = self.f
@@ -184,7 +184,7 @@ class Head(Stateful):
         v = w.item(t)  # k·u
         if not v > ORTHOGONAL:
             return False
-        b = 1.0 / (v + noise)
+        b = 1.0 / (v + r)
         step = step * b
         np.multiply(w, -b, out=self._sP[count])
         C.s[count] = -b
@@ -338,9 +338,9 @@ class SecondOrder(SpanExpansion):
         self.head.evaluate()
         view: Any = memoryview  # faster than an array for reading single numbers
         self.values = view(self.head.g)
-        self.noise = self.head.rounding
+        self.rounding = self.head.rounding
 
-    def careful(self, t: int) -> float:
+    def exact_value(self, t: int) -> float:
         return self.head.exact_value(t)
 
     def _exact_zeros(self, K: Floats, values: Floats) -> Floats:
@@ -383,9 +383,9 @@ class SecondOrder(SpanExpansion):
             for head in self.heads:
                 head.join(d, squared)
 
-    def learn(self, step: Any, noise: float) -> bool:
+    def learn(self, step: Any, r: float) -> bool:
         """Update the head by the current example (`Head.learn`)."""
-        return self.head.learn(step, noise)
+        return self.head.learn(step, r)
 
 
 class ForgettingHead(Head):
@@ -431,8 +431,8 @@ class ForgettingHead(Head):
         super().join(d, squared)
         self._remembered_at.append(self._remembered)
 
-    def learn(self, step: Any, noise: float) -> bool:
-        learned = super().learn(step, noise)
+    def learn(self, step: Any, r: float) -> bool:
+        learned = super().learn(step, r)
         if learned:
             self._remembered_at.append(self._remembered)
         return learned

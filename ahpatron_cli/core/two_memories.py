@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ahpatron_cli.core.expansion import exact_zeros
+from ahpatron_cli.core.expansion import EXACT, exact_zeros
 from ahpatron_cli.core.metric import MetricExpansion
 from ahpatron_cli.core.numerics import CANCELLED, cancelled, ddot
 from ahpatron_cli.core.points import Points
@@ -174,7 +174,7 @@ class TwoMemories(MetricExpansion):
         more = np.zeros((missing, *self.classes))
         self.tracker.a = np.concatenate((self.tracker.a, more))
         self.tracker.evaluate()
-        self.noise = -1.0  # values of the mixture are exact
+        self.rounding = EXACT  # as those of the mixture are
         self.values = MixedValues(self)
         self.prior = Products(self.Q, self.K)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, rows_of
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, sliced
 from ahpatron_cli.data.hashes import RowHash
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.source import Source, changed, first_batches
@@ -55,7 +55,7 @@ class Batch:
     def part(self, part: slice) -> Batch:
         """A slice of this batch, as views."""
         return Batch(
-            rows=rows_of(self.rows, part),
+            rows=sliced(self.rows, part),
             labels=self.labels[part],
             lines=self.lines[part],
             ids=None if self.ids is None else self.ids[part],

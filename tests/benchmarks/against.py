@@ -56,8 +56,11 @@ class Passes:
     def run(self, rows: int, learner: str, params: Answer, sigma: float) -> Answer:
         """A pass with those of the parameters that the learner has: time per row, and counts."""
         from ahpatron_cli.core import REGISTRY, Gaussian
-        from ahpatron_cli.core.rows import rows_of
 
+        try:
+            from ahpatron_cli.core.rows import sliced
+        except ImportError:
+            from ahpatron_cli.core.rows import rows_of as sliced  # up to version 1.0
         try:
             from ahpatron_cli.core.multiclass import make_player  # of versions before 1.0
         except ImportError:
@@ -68,7 +71,7 @@ class Passes:
         made = REGISTRY[learner](**{name: params[name] for name in known & params.keys()})
         others: Answer = {"classes": self.classes, "seed": (0,), "horizon": rows}
         player = make_player(made, Gaussian(sigma=sigma), **others)
-        piece = rows_of(self.rows, slice(0, rows)), self.labels[:rows]
+        piece = sliced(self.rows, slice(0, rows)), self.labels[:rows]
         spent = seconds(lambda: player.feed(*piece))
         tally = player.tally
         size = getattr(player, "size", player.f.size)

@@ -41,7 +41,7 @@ from paper import FIGURES
 from scipy.spatial.distance import pdist
 
 from ahpatron_cli.core import CsrRows
-from ahpatron_cli.core.rows import compressed, rows_of
+from ahpatron_cli.core.rows import compressed, sliced
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 STREAMS = ("flip", "gradual", "swap", "sorted", "noise0.05", "noise0.1", "noise0.2")
@@ -149,7 +149,7 @@ def in_units(rows: Any, units: str, repeat: int) -> Any:
 
 def median_distance(rows: Any) -> float:
     """The median distance between two of the first 1,000 rows that differ, to 4 digits."""
-    first = rows_of(rows, slice(0, 1000))
+    first = sliced(rows, slice(0, 1000))
     distances = pdist(first.dense() if isinstance(first, CsrRows) else first)
     return float(f"{np.quantile(distances[distances > 0], 0.5, method='inverted_cdf'):.4g}")
 

@@ -36,7 +36,7 @@ from scipy.sparse import csr_matrix
 from threadpoolctl import threadpool_info
 
 from ahpatron_cli.core import BLOCK, REGISTRY, Ahpatron, CsrRows, Gaussian, Learner, Player
-from ahpatron_cli.core.rows import rows_of
+from ahpatron_cli.core.rows import sliced
 
 TIMES = 5
 LOWEST = -700.0
@@ -137,7 +137,7 @@ def bare_pass(learner: Learner, rows: Any, y: Any, sigma: float) -> Callable[[],
     sizes = []
     for start in range(0, len(y), BLOCK):
         sizes.append(player.size or 0)
-        player.feed(rows_of(rows, slice(start, min(start + BLOCK, len(y)))), y[start:][:BLOCK])
+        player.feed(sliced(rows, slice(start, min(start + BLOCK, len(y)))), y[start:][:BLOCK])
     halvings = int(player.learner.statistics()["halvings"])
     spd = np.eye(learner.params()["budget"] // 2) + 0.01
     values = min(
@@ -217,7 +217,7 @@ def every_learner(folder: Path) -> None:
                 start = time.process_time()
                 for first in range(0, len(y), PIECE):
                     piece = slice(first, min(first + PIECE, len(y)))
-                    player.feed(rows_of(rows, piece), y[piece])
+                    player.feed(sliced(rows, piece), y[piece])
                     if time.process_time() - start > LONGEST:
                         break
                 times.append(time.process_time() - start)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ahpatron_cli.core import Arow, CsrRows, Gaussian, Metron, Player, play
 from ahpatron_cli.core.kernels import Matern
 from ahpatron_cli.core.metric import Metric, MetricExpansion
-from ahpatron_cli.core.rows import rows_of
+from ahpatron_cli.core.rows import sliced
 from ahpatron_cli.core.second_order import SecondOrder
 from ahpatron_cli.core.two_memories import TwoMemories
 from reference import kernels as formulas
@@ -65,9 +65,9 @@ def test_features_that_start_late_have_the_unit_of_their_first_value() -> None:
     for rows in (LATE, compress(LATE)):
         for block in (1, 7, 64):
             player = Player(Metron(budget=30), block=block)
-            first = player.feed(rows_of(rows, slice(0, 400)), FLIPPED[:400])
+            first = player.feed(sliced(rows, slice(0, 400)), FLIPPED[:400])
             player = Player(Metron(budget=30), block=block).load_state_dict(player.state_dict())
-            rest = player.feed(rows_of(rows, slice(400, 450)), FLIPPED[400:450])
+            rest = player.feed(sliced(rows, slice(400, 450)), FLIPPED[400:450])
             scores = np.concatenate((first, rest))
             np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-8)
 

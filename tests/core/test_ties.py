@@ -24,7 +24,7 @@ from ahpatron_cli.core import (
     predicted,
 )
 from ahpatron_cli.core.reduction import choose_nearest
-from ahpatron_cli.core.rows import rows_from
+from ahpatron_cli.core.rows import as_rows
 from reference import kernels as formulas
 from reference.twins import budget_perceptron, tighter_perceptron
 
@@ -157,7 +157,7 @@ def test_sparse_rows_are_multiplied_as_scipy_does() -> None:
     rng = np.random.default_rng(0)
     matrix = scipy.sparse.random(40, 30, 0.2, "csr", random_state=rng)
     table = rng.standard_normal((50, 7))[:30]
-    product = numerics.sparse_product(rows_from(matrix), table)
+    product = numerics.sparse_product(as_rows(matrix), table)
     np.testing.assert_array_equal(product, matrix @ table)
 
 

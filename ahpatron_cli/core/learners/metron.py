@@ -150,9 +150,9 @@ class Metron(SecondOrderLearner):
             if f.size < self.budget and lowest < room:
                 f.enter(self.tolerance)
             if steady.margin < HINGE and not alarm:
-                updated |= steady.learn(steady.step, self.noise_of(steady))
+                updated |= steady.learn(steady.step, self.r_of(steady))
             if tracker.margin < HINGE:
-                updated |= tracker.learn(tracker.step, self.noise_of(tracker))
+                updated |= tracker.learn(tracker.step, self.r_of(tracker))
         if alarm:
             self._reset_steady(f)
         if (self.round + 1) % FORGET_EVERY == 0:
@@ -181,7 +181,7 @@ class Metron(SecondOrderLearner):
         self.wrong += 1
         return self.page > self.alarm
 
-    def noise_of(self, head: Steady | Tracker) -> float:
+    def r_of(self, head: Steady | Tracker) -> float:
         """r of a head, for an example of this weight."""
         r = max(self.floor, self.noise * head.mean_loss**2)
         return r / self.weight

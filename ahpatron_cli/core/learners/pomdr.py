@@ -81,8 +81,8 @@ class HintedExpansion(SpanExpansion):
         super().evaluate()
         self.values = _HintedValues(self)
 
-    def careful(self, t: int) -> float:
-        value = super().careful(t)
+    def exact_value(self, t: int) -> float:
+        value = super().exact_value(t)
         weight = self.hint_weight / self.scale
         return value + weight * self.hint(t)
 

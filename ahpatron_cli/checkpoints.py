@@ -12,7 +12,7 @@ from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState
 from ahpatron_cli.data.hashes import RowChecksum
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
 from ahpatron_cli.model_file import Model, OptionValue, load_model, model_of, to_bytes
-from ahpatron_cli.runner import Observer, Run, RunOptions, RunResult, Setup, begin, run_batches
+from ahpatron_cli.runner import Observer, Run, RunOptions, RunResult, run_batches
 from ahpatron_cli.signals import StreamEnded, watch
 
 
@@ -73,17 +73,16 @@ class SavedRun:
     def run(
         self,
         dataset: Dataset,
-        setup: Setup,
+        run: Run,
         options: RunOptions,
-        horizon: int | None,
         observers: Sequence[Observer],
     ) -> list[RunResult]:
-        """Run on the data set, with checkpoints; save the model at the end."""
+        """Let a run, which is new or that of the model, play on the data set; save it at the end.
+
+        `options` are those of the command line; a model has a seed of its own.
+        """
         if self.model:
-            run = self.model.run(dataset.name, options)
             self._greet(run)
-        else:
-            run = begin(dataset, setup, options, repeat=0, horizon=horizon)
         if self._restart:
             run = self._restarted(self._restart, run, dataset.name)
         paths = [path for path in (self._save_to, self._checkpoint) if path]

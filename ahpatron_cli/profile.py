@@ -654,7 +654,7 @@ def _advice_on_rare(rare: LabelCount, profile: Profile) -> str:
     by_guessing = 2 * part / (1 + part)  # F1 of predicting the rare label for every row
     if best.f1 >= max(plain.f1, by_guessing) + WORTHWHILE:
         gain = f"F1 rises from {share(plain.f1)} to {share(best.f1)} on rows drawn at random"
-        text += f"; with --cost {name}={short(best.cost)} {gain}"
+        text += f"; with --weight {name}={short(best.cost)} {gain}"
     return text
 
 

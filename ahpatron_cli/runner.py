@@ -134,7 +134,7 @@ class RunOptions:
     window: int = 0
     """Number of last rounds for the recent mistake rate; 0: not computed."""
     costs: Mapping[float | str, float] = field(default_factory=dict)
-    """Weights of examples by label (--cost); other labels have weight 1."""
+    """Weights of examples by label (--weight); other labels have weight 1."""
     prefix: int | None = None
     """Number of rounds of each permutation to run; None: all."""
     curve: bool = False
@@ -461,6 +461,12 @@ def begin(
     )
 
 
+def play(dataset: Dataset, run: Run, observers: Sequence[Observer] = ()) -> RunResult:
+    """Play all rounds of a pass over a file in memory, in the order of its repeat."""
+    order = run.options.order(run.repeat, dataset.rounds or 0)
+    return run_batches(dataset.batches(order), [run], observers)[0]
+
+
 def run_repeat(
     dataset: Dataset,
     setup: Setup,
@@ -469,10 +475,8 @@ def run_repeat(
     observers: Sequence[Observer] = (),
 ) -> RunResult:
     """Run one pass over one permutation of a file in memory."""
-    rounds = dataset.rounds or 0
-    batches = dataset.batches(options.order(repeat, rounds))
-    run = begin(dataset, setup, options, repeat=repeat, horizon=rounds)
-    return run_batches(batches, [run], observers)[0]
+    run = begin(dataset, setup, options, repeat=repeat, horizon=dataset.rounds or 0)
+    return play(dataset, run, observers)
 
 
 def run_parallel(

@@ -9,7 +9,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -23,15 +23,10 @@ from ahpatron_cli.cli.predict import predict
 from ahpatron_cli.cli.report import report
 from ahpatron_cli.cli.run import run
 from ahpatron_cli.cli.sweep import sweep
-from ahpatron_cli.cli.values import without_pydantic
+from ahpatron_cli.cli.typer_bridge import UsageFault, without_pydantic
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion, usage
+from ahpatron_cli.settings import old_names
 from ahpatron_cli.signals import ENDING, Terminated, leave_at_once_on_signals
-
-# Base class of usage errors, in Typer's own copy of click or (older versions) in click itself.
-_UsageError = cast(
-    type[Exception],
-    next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"),
-)
 
 # Examples below the help of each command; also shown if it is called without arguments.
 _EXAMPLES: dict[Callable[..., Any], str] = {
@@ -43,17 +38,17 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
   zcat data.svm.gz | ahpatron run - --scale unit --predictions -
 """,
     sweep: """
-  ahpatron sweep data.svm -g budget=100:400:100 --repeats 10 --out r.jsonl
+  ahpatron sweep data.svm -p budget=100:400:100 --repeats 10 --out r.jsonl
   ahpatron sweep a.svm b.svm -l all -B 200 --repeats 5 -j 4 --out r.jsonl
-  ahpatron sweep data.svm -l nogd -g 'step=10^[-3:3]/sqrt(T)' --out r.jsonl
-  ahpatron sweep --config sweep.toml --out r.jsonl --report r.html
+  ahpatron sweep data.svm -l nogd -p 'step=10^[-3:3]/sqrt(T)' --out r.jsonl
+  ahpatron sweep --config sweep.toml --out r.jsonl --html r.html
 """,
     inspect: """
   ahpatron inspect bank.csv --label y
   ahpatron inspect model.npz
 """,
     report: """
-  ahpatron report r.jsonl --plot r.svg --report r.html
+  ahpatron report r.jsonl --plot r.svg --html r.html
   ahpatron report 1.jsonl 2.jsonl --merge all.jsonl
 """,
     predict: """
@@ -73,10 +68,12 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
 
 def describe(params: Iterable[Any]) -> Iterator[tuple[str, str, str]]:
     """Yield heading, names with metavar, and help text of each argument and option."""
+    hidden = old_names()
     for param in params:
         argument = param.param_type_name == "argument"
         heading = "Arguments" if argument else getattr(param, "rich_help_panel", None) or "Options"
-        names = [] if argument else [", ".join(sorted(param.opts, key=len)), *param.secondary_opts]
+        shown = [name for name in param.opts if name not in hidden]
+        names = [] if argument else [", ".join(sorted(shown, key=len)), *param.secondary_opts]
         left = " ".join(filter(None, [" / ".join(names), param.metavar]))
         text = param.help or ""
         if param.metavar and isinstance(param.default, int | str):
@@ -240,7 +237,7 @@ def _abandon_stdout() -> None:
 
 def _known_fault(error: Exception, arguments: list[str]) -> UserError | None:
     """The UserError for usage errors, a full disk or third-party learners; None for a bug."""
-    if isinstance(error, _UsageError):
+    if isinstance(error, UsageFault):
         return _usage_fault(error, arguments)
     if isinstance(error, OSError) and error.errno in DISK_FAULTS and not error.filename:
         _abandon_stdout()

@@ -226,7 +226,7 @@ class Dataset:
         return self._labels
 
     def _label_map(self, first: Floats) -> LabelMap:
-        """Label map from the model, --labels or a scan; no scan if the `first` labels are plain."""
+        """Label map from the model, --classes or a scan; no scan if the `first` are plain."""
         name, positive, given = self.name, self.preparation.positive, self.preparation.labels
         if self._known is not None:
             labels = tuple(label for label in self._known.labels if label is not None)
@@ -259,7 +259,7 @@ class Dataset:
         if len(codes) > 2 and not self.preparation.table.labels:
             problem = f"{len(codes)} classes in the first rows: {listed(schema.labels)}"
             named = shlex.quote(",".join(schema.labels))
-            hint = f"a pipe cannot be read ahead: name all labels (`--labels {named}`) or one "
+            hint = f"a pipe cannot be read ahead: name all labels (`--classes {named}`) or one "
             hint += "against all others: `--positive LABEL`"
             raise bad_data(problem, self.name, hint=hint)
         return codes if len(codes) > 1 else None
@@ -301,7 +301,7 @@ class Dataset:
                     raise bad_data(problem, self.name, int(batch.lines[row]), hint)
 
     def costs(self, by_label: Mapping[float | str, float]) -> tuple[float, ...] | None:
-        """Weights of examples in the order of the labels, from --cost; None if there are none."""
+        """Weights of examples in the order of the labels, from --weight; None if there are none."""
         if not by_label:
             return None
         schema = self.traits.schema
@@ -315,7 +315,7 @@ class Dataset:
         if unknown := [name for name in by_label if name not in names]:
             every = [unknown[0], *(name for name in names if name is not None)]
             shown = [name if isinstance(name, str) else show(name) for name in every]
-            problem = f"--cost names the label {shown[0]}, which the data do not have"
+            problem = f"--weight names the label {shown[0]}, which the data do not have"
             raise usage(problem, f"the labels are {listed(shown[1:])}")
         return tuple(1.0 if name is None else float(by_label.get(name, 1)) for name in names)
 

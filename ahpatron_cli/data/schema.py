@@ -268,7 +268,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             problem = f"the label {names.tolist()[wrong]!r} is unknown"
             hint = (
                 f"the labels are {listed(self.labels)}; ? stands for no label"
-                "; if a new class is in a pipe, `--labels A,B,C` must name all of them"
+                "; if a new class is in a pipe, `--classes A,B,C` must name all of them"
             )
             raise bad_data(problem, path, line=int(cells.lines[wrong]), hint=hint)
         return labels

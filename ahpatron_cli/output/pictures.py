@@ -321,7 +321,7 @@ def check_axis(x: str | None, names: Sequence[str]) -> None:
         any_of = ", ".join(names)
         hint = suggestion(x, names) or f"use one of {any_of}"
     else:
-        hint = "vary it: -g NAME=V1,V2"
+        hint = "vary it: -p NAME=V1,V2"
     raise usage(f"--x {x}: no such parameter is varied", hint)
 
 

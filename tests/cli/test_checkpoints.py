@@ -10,8 +10,7 @@ import typer.main
 
 from ahpatron_cli import checkpoints
 from ahpatron_cli.cli.app import app
-from ahpatron_cli.cli.options import flag
-from ahpatron_cli.cli.run import OF_THE_CALL, OF_THE_MODEL, OF_THE_STREAM
+from ahpatron_cli.settings import Owner, RunSettings, all_options
 from support.command import Ahpatron, wait_until_read
 from support.labels import EVERY, NUMBERS, libsvm, table
 
@@ -131,8 +130,8 @@ CHANGED = {
     "theorem": "--theorem 4",
     "scale": "--scale standard",
     "positive": "--positive no",
-    "cost": "--cost yes=5",
-    "labels": "--labels no,yes,maybe",
+    "weight": "--weight yes=5",
+    "classes": "--classes no,yes,maybe",
     "layout": "--layout sparse",
     "warm_up": "--warm-up 50",
     "label": "--label other",
@@ -169,13 +168,18 @@ def option_names(command: str) -> set[str]:
     return {param.name for param in commands.commands[command].params}
 
 
+def belonging_to(*owners: Owner) -> list[str]:
+    options = all_options(RunSettings)
+    return sorted(name for name, option in options.items() if option.belongs_to in owners)
+
+
 def test_every_option_of_run_says_what_it_belongs_to() -> None:
-    kinds = (OF_THE_MODEL, OF_THE_STREAM, OF_THE_CALL)
-    assert sum(map(len, kinds)) == len(frozenset.union(*kinds))
-    assert frozenset.union(*kinds) == option_names("run")
+    owners = {name: option.belongs_to for name, option in all_options(RunSettings).items()}
+    assert {*owners.values()} == {"model", "stream", "call"}
+    assert {*owners, "context", "paths"} == option_names("run") | {"context"}
 
 
-@pytest.mark.parametrize("name", sorted(OF_THE_MODEL | OF_THE_STREAM))
+@pytest.mark.parametrize("name", belonging_to("model", "stream"))
 def test_a_checkpoint_refuses_every_option_that_changed(begun: Ahpatron, name: str) -> None:
     before = (begun.folder / "c.npz").read_bytes()
     begun.succeed(*BEGUN, "--checkpoint", "c.npz")
@@ -195,10 +199,11 @@ def test_a_checkpoint_refuses_every_option_that_changed(begun: Ahpatron, name: s
     assert (begun.folder / "c.npz").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", sorted(OF_THE_MODEL))
+@pytest.mark.parametrize("name", belonging_to("model"))
 def test_a_model_refuses_every_option_whose_value_it_has(begun: Ahpatron, name: str) -> None:
     said = begun.refusal(2, "run", "t.csv", "--resume", "m.npz", *CHANGED[name].split())
-    assert f"{flag(name)} cannot be combined with --resume" in said
+    flag = all_options(RunSettings)[name].flag
+    assert f"{flag} cannot be combined with --resume" in said
 
 
 def test_the_order_of_repeated_options_does_not_matter(begun: Ahpatron) -> None:
@@ -210,4 +215,4 @@ def test_what_belongs_to_the_call_may_change(begun: Ahpatron, tmp_path: Path) ->
     moved = tmp_path / "moved.csv"
     moved.write_bytes((begun.folder / "t.csv").read_bytes())
     words = ("run", moved, *BEGUN[2:], "--checkpoint", "c.npz", "--metrics", "--window", 50)
-    assert "continues after 150 rounds" in begun.succeed(*words, "--every", 7, "-v").err
+    assert "continues after 150 rounds" in begun.succeed(*words, "--save-every", 7, "-v").err

@@ -49,8 +49,8 @@ def test_a_third_label_late_in_a_file_is_a_class(ahpatron: Ahpatron) -> None:
     assert len(ahpatron.json("inspect", path)["labels"]) == 3
     piped = ahpatron.refusal(65, "run", "-", "-B", "10", stdin=text.encode())
     assert "<stdin>:40001" in piped
-    assert "--labels -1,1,2" in piped
-    named = ahpatron.json("run", "-", "-B", "10", "--labels", "-1,1,2", stdin=text.encode())
+    assert "--classes -1,1,2" in piped
+    named = ahpatron.json("run", "-", "-B", "10", "--classes", "-1,1,2", stdin=text.encode())
     assert named["data"]["labels"] == [-1, 1, 2]
 
 
@@ -59,10 +59,10 @@ def test_labels_of_a_pipe(ahpatron: Ahpatron) -> None:
     ahpatron.succeed("run", "-", stdin=data(0, 1, 0).encode())
     text = data(1, 2, 1, 2).encode()
     assert "--positive 2" in ahpatron.refusal(65, "run", "-", stdin=text)
-    for way in (["--labels", "2,1"], ["--shuffle"]):
+    for way in (["--classes", "2,1"], ["--shuffle"]):
         assert ahpatron.json("run", "-", *way, stdin=text)["data"]["labels"] == [1, 2]
     ahpatron.succeed("run", "-", "--positive", 2, stdin=text)
-    assert "2" in ahpatron.refusal(65, "run", "-", "--labels", "1,3", stdin=text)
+    assert "2" in ahpatron.refusal(65, "run", "-", "--classes", "1,3", stdin=text)
 
 
 @pytest.mark.parametrize(("rows", "warned"), [(19, False), (40, True)])
@@ -89,7 +89,7 @@ def run_way(ahpatron: Ahpatron, way: str, labels: tuple[str, ...], *options: obj
         words += ["--label", "y"]
     plain = labels in (EVERY["-1/+1"], EVERY["0/1"])
     if (way == "pipe" and not plain) or (way == "table in a pipe" and len(labels) > 2):
-        words += ["--labels", ",".join(labels)]
+        words += ["--classes", ",".join(labels)]
     words += ["--shuffle"] if "shuffled" in way else []
     path = "-" if "pipe" in way else ahpatron.write("t.csv" if "table" in way else "d.svm", text)
     return ahpatron("run", path, *words, stdin=text.encode())
@@ -99,7 +99,7 @@ def run_way(ahpatron: Ahpatron, way: str, labels: tuple[str, ...], *options: obj
 def test_a_cost_is_that_of_its_label(ahpatron: Ahpatron, kind: str, way: str) -> None:
     labels = EVERY[kind]
     for label in labels:
-        done = run_way(ahpatron, way, labels, "--cost", f"{label}=5")
+        done = run_way(ahpatron, way, labels, "--weight", f"{label}=5")
         assert done.code == 0, done.err
         (run,) = json.loads(done.out)["runs"]
         assert run["costs"] == [5 if one == label else 1 for one in labels]
@@ -111,16 +111,16 @@ def test_a_cost_of_a_label_that_no_row_has_is_refused(
     ahpatron: Ahpatron, kind: str, way: str
 ) -> None:
     strange = "0" if kind == "-1/+1" else "-1"
-    done = run_way(ahpatron, way, EVERY[kind], "--cost", f"{strange}=5")
+    done = run_way(ahpatron, way, EVERY[kind], "--weight", f"{strange}=5")
     assert done.out == ""
-    assert f"--cost names the label {strange}" in done.err
+    assert f"--weight names the label {strange}" in done.err
     assert done.code == 2 or (way == "pipe" and done.code == 65)  # if the rows came late
 
 
 def test_a_cost_decides_what_the_first_rows_of_a_pipe_leave_open(ahpatron: Ahpatron) -> None:
     """Label 1 may be of the pair -1/+1 or 0/1; the cost is applied from the first row on."""
     for cost, code in (("0=5", 0), ("-1=5", 65)):
-        with ahpatron.start("run", "-", "--cost", cost, "--json") as process:
+        with ahpatron.start("run", "-", "--weight", cost, "--json") as process:
             assert process.stdin
             process.stdin.write(data(1, 1))
             process.stdin.flush()
@@ -132,7 +132,7 @@ def test_a_cost_decides_what_the_first_rows_of_a_pipe_leave_open(ahpatron: Ahpat
             assert json.loads(out)["data"]["labels"] == [0, 1]
         else:
             assert "unexpected label: 0" in err
-            assert "--cost names the label -1" in err
+            assert "--weight names the label -1" in err
 
 
 @pytest.mark.parametrize("way", ["", "--shuffle"])
@@ -140,7 +140,7 @@ def test_a_cost_beside_positive(ahpatron: Ahpatron, way: str) -> None:
     """The other label has a name only if it is the only one."""
     ahpatron.write("two.svm", data(*[1, 2] * 9))
     ahpatron.write("three.svm", data(*[1, 2, 3] * 9))
-    words = ("--positive", "2", *way.split(), "--cost")
+    words = ("--positive", "2", *way.split(), "--weight")
     assert ahpatron.run("two.svm", *words, "1=5")["costs"] == [5, 1]
     assert ahpatron.run("three.svm", *words, "2=5")["costs"] == [1, 5]
     assert "label 1" in ahpatron.refusal(2, "run", "three.svm", *words, "1=5")
@@ -152,8 +152,8 @@ def test_classes_of_a_table_in_a_pipe_must_be_named(ahpatron: Ahpatron) -> None:
     words = ("--label", "y", "--id", "name", "-l", "metron")
     said = ahpatron.refusal(65, "run", "-", *words, stdin=text.encode())
     assert "3 classes in the first rows" in said
-    assert "--labels setosa,versicolor,virginica" in said
-    named = ("--labels", "virginica,setosa,versicolor", "--save", "m.npz")
+    assert "--classes setosa,versicolor,virginica" in said
+    named = ("--classes", "virginica,setosa,versicolor", "--save", "m.npz")
     piped = ahpatron.json("run", "-", *words, *named, stdin=text.encode())
     whole = ahpatron.json("run", "t.csv", *words)
     assert piped["runs"][0]["confusion"] == whole["runs"][0]["confusion"]
@@ -167,7 +167,7 @@ def test_classes_of_a_table_in_a_pipe_must_be_named(ahpatron: Ahpatron) -> None:
 def test_a_class_that_comes_late_in_a_pipe_must_be_named(ahpatron: Ahpatron, named: bool) -> None:
     """The schema is made of the first 50 rows, which have two classes."""
     words = ["run", "-", "--label", "y", "-l", "metron", "--warm-up", 50, "--out", "r.json"]
-    words += ["--labels", "a,b,c"] if named else []
+    words += ["--classes", "a,b,c"] if named else []
     with ahpatron.start(*words, "--predictions", "-") as process:
         assert process.stdin
         assert process.stdout
@@ -182,7 +182,7 @@ def test_a_class_that_comes_late_in_a_pipe_must_be_named(ahpatron: Ahpatron, nam
         assert [sum(row) for row in run["confusion"]] == [30, 30, 30]
     else:
         assert "'c' is unknown" in err
-        assert "--labels" in err
+        assert "--classes" in err
 
 
 @pytest.mark.parametrize("kind", ["-1/+1", "0/1"])
@@ -190,7 +190,7 @@ def test_the_rare_label_of_a_table_may_come_late_in_a_pipe(ahpatron: Ahpatron, k
     """As in LIBSVM text: the first 50 rows, of which the schema is made, have the other label."""
     frequent, rare = EVERY[kind]
     words = ("run", "-", "--label", "y", "--warm-up", 50, "--out", "r.json", "--save", "m.npz")
-    with ahpatron.start(*words, "--cost", f"{rare}=5", "--predictions", "-") as process:
+    with ahpatron.start(*words, "--weight", f"{rare}=5", "--predictions", "-") as process:
         assert process.stdin
         assert process.stdout
         process.stdin.write("y,x\n" + "".join(f"{frequent},{i % 2}\n" for i in range(60)))
@@ -209,7 +209,7 @@ def test_the_rare_label_of_a_table_may_come_late_in_a_pipe(ahpatron: Ahpatron, k
 def test_labels_names_all_labels_of_a_table(ahpatron: Ahpatron, path: str) -> None:
     text = table(EVERY["text classes"]).encode()
     ahpatron.write("t.csv", text)
-    words = ("run", path, "--label", "y", "--id", "name", "--labels")
+    words = ("run", path, "--label", "y", "--id", "name", "--classes")
     assert "unexpected label" in ahpatron.refusal(65, *words, "setosa,virginica", stdin=text)
     for wrong in ("setosa", "setosa,setosa", "setosa,,virginica"):
-        assert "--labels" in ahpatron.refusal(2, *words, wrong, stdin=text)
+        assert "--classes" in ahpatron.refusal(2, *words, wrong, stdin=text)

@@ -230,7 +230,7 @@ class Learning(Group):
         metavar="NAME",
         names_a="kernel",
         belongs_to="model",
-        help="gaussian, laplacian, polynomial or linear (the last two normalised).",
+        help="Kernel of the learners that have none of their own; `ahpatron learners` lists all.",
     )
     sigma: str | None = option(
         "--sigma",

@@ -16,7 +16,8 @@ from typing import Any
 import typer.main
 
 from ahpatron_cli import __version__
-from ahpatron_cli.cli.app import app, describe
+from ahpatron_cli.cli.app import app
+from ahpatron_cli.cli.help import describe
 from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.learners import BUILT_IN
 from ahpatron_cli.errors import ExitCode

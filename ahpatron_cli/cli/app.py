@@ -8,22 +8,22 @@ import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from ahpatron_cli import __version__
 from ahpatron_cli.atomic import DISK_FAULTS, is_file
 from ahpatron_cli.cli.convert import convert
+from ahpatron_cli.cli.help import WIDEST, Command, Commands
 from ahpatron_cli.cli.inspect import inspect
 from ahpatron_cli.cli.learners import learners
 from ahpatron_cli.cli.predict import predict
 from ahpatron_cli.cli.report import report
 from ahpatron_cli.cli.run import run
 from ahpatron_cli.cli.sweep import sweep
-from ahpatron_cli.cli.typer_bridge import UsageFault, without_pydantic
+from ahpatron_cli.cli.typer_bridge import UsageFault
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion, usage
 from ahpatron_cli.settings import old_names
 from ahpatron_cli.signals import ENDING, Terminated, leave_at_once_on_signals
@@ -66,56 +66,18 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
 }
 
 
-def describe(params: Iterable[Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield heading, names with metavar, and help text of each argument and option."""
-    hidden = old_names()
-    for param in params:
-        argument = param.param_type_name == "argument"
-        heading = "Arguments" if argument else getattr(param, "rich_help_panel", None) or "Options"
-        shown = [name for name in param.opts if name not in hidden]
-        names = [] if argument else [", ".join(sorted(shown, key=len)), *param.secondary_opts]
-        left = " ".join(filter(None, [" / ".join(names), param.metavar]))
-        text = param.help or ""
-        if param.metavar and isinstance(param.default, int | str):
-            text += f" [default: {param.default}]"
-        yield heading, left, text
-
-
-class _Command(TyperCommand):
-    def get_params(self, ctx: Any) -> list[Any]:
-        return [without_pydantic(param) for param in super().get_params(ctx)]
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        kinds = ((param.param_type_name, param.metavar) for param in self.get_params(ctx))
-        return ["[OPTIONS]", *(metavar or "" for kind, metavar in kinds if kind == "argument")]
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write options under their headings, without rich: its import doubles the time."""
-        panels: dict[str, list[tuple[str, str]]] = {}
-        for heading, left, text in describe(self.get_params(ctx)):
-            panels.setdefault(heading, []).append((left, text))
-        panels["Options"].insert(0, ("--no-color", "No colours, as with NO_COLOR=1."))
-        for heading, rows in panels.items():
-            with formatter.section(heading):
-                formatter.write_dl(rows)
-
-
-class _Commands(TyperGroup):
-    def get_params(self, ctx: Any) -> list[Any]:
-        return [without_pydantic(param) for param in super().get_params(ctx)]
-
-
 app = typer.Typer(
     name="ahpatron",
-    cls=_Commands,
+    cls=Commands,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
     help="Run budgeted online kernel learners on data and count their mistakes.",
     epilog="First steps:  ahpatron run --demo -l metron",
 )
+_HELP = {"help_option_names": ["--help"]}  # -h is an option of its own
 for _command, _examples in _EXAMPLES.items():
-    app.command(cls=_Command, epilog=f"\b\nExamples:{_examples}")(_command)
+    app.command(cls=Command, context_settings=_HELP, epilog=f"\b\nExamples:{_examples}")(_command)
 _COMMANDS = {
     command.__name__: ((command.__doc__ or "").splitlines()[0], examples)
     for command, examples in _EXAMPLES.items()
@@ -270,7 +232,7 @@ def _usage_fault(error: Any, arguments: list[str]) -> UserError:
         option = "--json"  # as it was typed
     if option and context:
         message = f"unknown option {option}"
-        known = (name for param in context.command.params for name in param.opts)
+        known = {name for param in context.command.params for name in param.opts} - old_names()
         hint = suggestion(option, [name for name in known if name.startswith("--")]) or hint
     elif not command and not first.startswith("-"):
         message = f"unknown command {first!r}"

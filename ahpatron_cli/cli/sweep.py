@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Paths = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[DATA...]", help="LIBSVM files or tables, as for `run`."),
+    typer.Argument(metavar="[DATA...]", help="LIBSVM files or tables, as for `run`; no pipes."),
 ]
 
 

@@ -38,6 +38,30 @@ UsageFault = cast(
 """Base class of Typer's usage errors."""
 
 
+COMMAND_SETTINGS: dict[str, type[Settings]] = {}
+"""The settings that each command takes, by its name."""
+
+
+def _print_usual_help(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        command: Any = context.command
+        print(command.usual_help(context))
+        raise typer.Exit
+
+
+_USUAL_HELP = Parameter(
+    "usual_help",
+    Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            "-h", callback=_print_usual_help, is_eager=True, help="Show the usual options."
+        ),
+    ],
+)
+
+
 def takes_settings(command: Callable[..., R]) -> Callable[..., R]:
     """Decorator: a command with a parameter `settings` becomes a function that Typer understands.
 
@@ -45,11 +69,13 @@ def takes_settings(command: Callable[..., R]) -> Callable[..., R]:
     """
     hints = get_type_hints(command, include_extras=True)
     kind: type[Settings] = hints["settings"]
+    COMMAND_SETTINGS[command.__name__] = kind
     options = all_options(kind)
 
     @functools.wraps(command)
     def called(**values: Any) -> R:
         given = _given(values.pop("context"), options)
+        del values["usual_help"]
         check_combinations(options, given)
         typed = {name: _typed(option, values.pop(name)) for name, option in options.items()}
         return command(**values, settings=_built(kind, typed, given))
@@ -60,6 +86,7 @@ def takes_settings(command: Callable[..., R]) -> Callable[..., R]:
             changed = argument.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
             parameters.append(changed)
     parameters += map(_parameter, options.values())
+    parameters.append(_USUAL_HELP)
     called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {one.name: one.annotation for one in parameters}
     return called

@@ -8,81 +8,72 @@ import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from ahpatron_cli import __version__
-from ahpatron_cli.atomic import DISK_FAULTS, is_file
-from ahpatron_cli.cli.convert import convert
 from ahpatron_cli.cli.help import WIDEST, Command, Commands
-from ahpatron_cli.cli.inspect import inspect
-from ahpatron_cli.cli.learners import learners
-from ahpatron_cli.cli.predict import predict
-from ahpatron_cli.cli.report import report
-from ahpatron_cli.cli.run import run
-from ahpatron_cli.cli.sweep import sweep
-from ahpatron_cli.cli.typer_bridge import UsageFault
+from ahpatron_cli.cli.typer_bridge import UsageFault, for_typer
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion, usage
 from ahpatron_cli.settings import old_names
 from ahpatron_cli.signals import ENDING, Terminated, leave_at_once_on_signals
 
-# Examples below the help of each command; also shown if it is called without arguments.
-_EXAMPLES: dict[Callable[..., Any], str] = {
-    run: """
-  ahpatron run --demo -l metron
-  ahpatron run data.svm -l arow -l ahpatron+ --sigma auto --scale minmax
-  ahpatron run data.svm.gz -l all --budget 200 --repeats 10 --jobs 4
-  ahpatron run bank.csv --label y --drop id -l metron --save model.npz
-  zcat data.svm.gz | ahpatron run - --scale unit --predictions -
-""",
-    sweep: """
-  ahpatron sweep data.svm -p budget=100:400:100 --repeats 10 --out r.jsonl
-  ahpatron sweep a.svm b.svm -l all -B 200 --repeats 5 -j 4 --out r.jsonl
-  ahpatron sweep data.svm -l nogd -p 'step=10^[-3:3]/sqrt(T)' --out r.jsonl
-  ahpatron sweep --config sweep.toml --out r.jsonl --html r.html
-""",
-    inspect: """
-  ahpatron inspect bank.csv --label y
-  ahpatron inspect model.npz
-""",
-    report: """
-  ahpatron report r.jsonl --plot r.svg --html r.html
-  ahpatron report 1.jsonl 2.jsonl --merge all.jsonl
-""",
-    predict: """
-  ahpatron predict model.npz test.svm --out scores.csv
-  zcat new.svm.gz | ahpatron predict model.npz - --format jsonl
-  ahpatron predict churn.npz new.csv --id customer --out scores.csv
-""",
-    convert: """
-  ahpatron convert bank.csv --label y --drop id --out bank.svm
-""",
-    learners: """
-  ahpatron learners ahpatron
-  ahpatron learners nogd fogd --bibtex > references.bib
-""",
+COMMANDS = {
+    "run": "Run learners on LIBSVM files or tables and count their mistakes.",
+    "sweep": "Run many trials: files x learners x settings x permutations.",
+    "inspect": "Describe a data file or a model.",
+    "report": "Show results of sweeps again: tables, matrix, plots, an HTML report.",
+    "predict": "Predict labels with a saved model, without learning.",
+    "convert": "Convert a table (CSV, Parquet, Arrow) to LIBSVM text.",
+    "learners": "List all learners and kernels with their parameters, or describe some learners.",
 }
+"""The commands with their descriptions, as the list of commands shows them without importing them.
+
+Each is a function of a module of its name, which also has EXAMPLES.
+"""
 
 
-app = typer.Typer(
-    name="ahpatron",
-    cls=Commands,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
-    help="Run budgeted online kernel learners on data and count their mistakes.",
-    epilog="First steps:  ahpatron run --demo -l metron",
-)
-_HELP = {"help_option_names": ["--help"]}  # -h is an option of its own
-for _command, _examples in _EXAMPLES.items():
-    app.command(cls=Command, context_settings=_HELP, epilog=f"\b\nExamples:{_examples}")(_command)
-_COMMANDS = {
-    command.__name__: ((command.__doc__ or "").splitlines()[0], examples)
-    for command, examples in _EXAMPLES.items()
-}
-"""Description and examples of each command, by name."""
+def application(invoked: str | None = None) -> typer.Typer:
+    """The command-line application.
+
+    If `invoked` names a command, only this one can be called, and the others are only listed:
+    importing and preparing them all would take a third of the time that `ahpatron --help` takes.
+    """
+    app = typer.Typer(
+        name="ahpatron",
+        cls=Commands,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
+        help="Run budgeted online kernel learners on data and count their mistakes.",
+        epilog="First steps:  ahpatron run --demo -l metron",
+    )
+    app.callback()(_top)
+    for name, description in COMMANDS.items():
+        if invoked in (name, None):
+            module = _module(name)
+            add = app.command(
+                name,
+                cls=Command,
+                context_settings={"help_option_names": ["--help"]},  # -h is an option of its own
+                epilog=f"\b\nExamples:{module.EXAMPLES}",
+            )
+            add(for_typer(getattr(module, name)))
+        else:
+            app.command(name, help=description)(_only_listed)
+    return app
+
+
+def _module(name: str) -> ModuleType:
+    """The module of a command."""
+    return import_module(f"ahpatron_cli.cli.{name}")
+
+
+def _only_listed() -> None:
+    pass
 
 
 def _print_version(wanted: bool) -> None:
@@ -91,7 +82,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _top(
     version: Annotated[
         bool,
@@ -148,12 +138,14 @@ def _answer(arguments: list[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for locales without a ζ
     words = _forwarded(arguments)
-    bare = words in ([], *([name] for name in _COMMANDS if name != "learners"))
-    if bare and "_AHPATRON_COMPLETE" not in os.environ:  # set by shell completion
+    completes = "_AHPATRON_COMPLETE" in os.environ  # set by shell completion
+    bare = words in ([], *([name] for name in COMMANDS if name != "learners"))
+    if bare and not completes:
         print(_short_usage(*words), file=sys.stderr)
         return ExitCode.USAGE
+    invoked = None if completes else words[0]
     try:
-        code = app(words, prog_name="ahpatron", standalone_mode=False)
+        code = application(invoked)(words, prog_name="ahpatron", standalone_mode=False)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # Typer has caught it
             raise ended.__context__ from None
@@ -174,22 +166,35 @@ def _forwarded(arguments: list[str]) -> list[str]:
         return [*words[1:2], "--help"]
     if words[:1] == ["inspect"] and "--learners" in words:
         return ["learners", *(word for word in words[1:] if word != "--learners")]
-    if words[:1] == ["inspect"] and any(map(is_file, words[1:])):
-        from ahpatron_cli.sweep.results_file import looks_like_json
-
-        if any(map(looks_like_json, words[1:])):
-            return ["report", *words[1:]]
+    if words[:1] == ["inspect"] and any(map(_is_results_file, words[1:])):
+        return ["report", *words[1:]]
     return words
+
+
+def _is_results_file(path: str) -> bool:
+    """Whether there is a file that looks like results of a sweep."""
+    from ahpatron_cli.atomic import is_file
+
+    if not is_file(path):
+        return False
+    from ahpatron_cli.sweep.results_file import looks_like_json
+
+    return looks_like_json(path)
 
 
 def _short_usage(name: str = "") -> str:
     """Short usage of a command, or the list of commands, in at most 12 lines."""
     if not name:
-        listed = "\n".join(f"  {name:10}{about}" for name, (about, _) in _COMMANDS.items())
+        listed = "\n".join(f"  {name:10}{about}" for name, about in COMMANDS.items())
         return f"Usage: ahpatron COMMAND\n\n{listed}\n\n`ahpatron help COMMAND` shows all options."
-    about, examples = _COMMANDS[name]
-    head = f"Usage: ahpatron {name} [OPTIONS] ...\n{about}"
-    return f"{head}\n\nExamples:{examples}\n`ahpatron {name} --help` shows all options."
+    lines = [
+        f"Usage: ahpatron {name} [OPTIONS] ...",
+        COMMANDS[name],
+        "",
+        f"Examples:{_module(name).EXAMPLES}",
+        f"`ahpatron {name} --help` shows all options.",
+    ]
+    return "\n".join(lines)
 
 
 def _abandon_stdout() -> None:
@@ -201,6 +206,8 @@ def _known_fault(error: Exception, arguments: list[str]) -> UserError | None:
     """The UserError for usage errors, a full disk or third-party learners; None for a bug."""
     if isinstance(error, UsageFault):
         return _usage_fault(error, arguments)
+    from ahpatron_cli.atomic import DISK_FAULTS
+
     if isinstance(error, OSError) and error.errno in DISK_FAULTS and not error.filename:
         _abandon_stdout()
         problem = f"standard output cannot be written: {error.strerror}"
@@ -223,9 +230,11 @@ def _learner_fault(error: BaseException) -> UserError | None:
 
 def _usage_fault(error: Any, arguments: list[str]) -> UserError:
     """A UserError with click's message and suggestions for mistyped commands and options."""
+    from ahpatron_cli.atomic import is_file
+
     message: str = error.format_message()
     first = arguments[1] if arguments[0] == "help" and len(arguments) > 1 else arguments[0]
-    command = [first] if first in _COMMANDS else []
+    command = [first] if first in COMMANDS else []
     hint = f"`{' '.join(['ahpatron', *command])} --help` shows what is possible"
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option == "--format" and "--json" in arguments:
@@ -236,7 +245,7 @@ def _usage_fault(error: Any, arguments: list[str]) -> UserError:
         hint = suggestion(option, [name for name in known if name.startswith("--")]) or hint
     elif not command and not first.startswith("-"):
         message = f"unknown command {first!r}"
-        hint = suggestion(first, _COMMANDS) or hint
+        hint = suggestion(first, COMMANDS) or hint
         if is_file(first):
             hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
     return usage(message[:1].lower() + message[1:].removesuffix("."), hint)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahpatron_cli.cli.typer_bridge import takes_settings
 from ahpatron_cli.errors import usage
 from ahpatron_cli.settings import ConvertSettings
 from ahpatron_cli.signals import raise_on_signals
@@ -33,8 +32,11 @@ TablePath = Annotated[
     ),
 ]
 
+EXAMPLES = """
+  ahpatron convert bank.csv --label y --drop id --out bank.svm
+"""
 
-@takes_settings
+
 def convert(path: TablePath, *, settings: ConvertSettings) -> None:
     """Convert a table (CSV, Parquet, Arrow) to LIBSVM text.
 

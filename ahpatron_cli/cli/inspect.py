@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from ahpatron_cli.cli.typer_bridge import takes_settings
 from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.settings import InspectSettings, parts_of
 from ahpatron_cli.signals import raise_on_signals
@@ -22,8 +21,12 @@ OF_DATA = ("inspection", "data", "tables", "order")
 OF_MODELS = ("saved",)
 """Groups of settings that have an effect on one kind of PATH only."""
 
+EXAMPLES = """
+  ahpatron inspect bank.csv --label y
+  ahpatron inspect model.npz
+"""
 
-@takes_settings
+
 def inspect(path: Path, *, settings: InspectSettings) -> ExitCode:
     """Describe a data file or a model.
 

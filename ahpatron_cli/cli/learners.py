@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ahpatron_cli.cli.typer_bridge import complete_learner, takes_settings
+from ahpatron_cli.cli.typer_bridge import complete_learner
 from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.settings import LearnersSettings
 
@@ -20,8 +20,12 @@ Names = Annotated[
     ),
 ]
 
+EXAMPLES = """
+  ahpatron learners ahpatron
+  ahpatron learners nogd fogd --bibtex > references.bib
+"""
 
-@takes_settings
+
 def learners(names: Names = None, *, settings: LearnersSettings) -> ExitCode:
     """List all learners and kernels with their parameters, or describe some learners.
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahpatron_cli.cli.typer_bridge import takes_settings
 from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.number_text import counted, percent
 from ahpatron_cli.settings import PredictSettings, RowFormat
@@ -38,8 +37,13 @@ Paths = Annotated[
     ),
 ]
 
+EXAMPLES = """
+  ahpatron predict model.npz test.svm --out scores.csv
+  zcat new.svm.gz | ahpatron predict model.npz - --format jsonl
+  ahpatron predict churn.npz new.csv --id customer --out scores.csv
+"""
 
-@takes_settings
+
 def predict(model: ModelPath, paths: Paths, *, settings: PredictSettings) -> ExitCode:
     """Predict labels with a saved model, without learning.
 

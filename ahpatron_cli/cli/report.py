@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahpatron_cli.cli.typer_bridge import takes_settings
 from ahpatron_cli.errors import ExitCode, bad_data, usage
 from ahpatron_cli.settings import ReportSettings
 from ahpatron_cli.signals import raise_on_signals
@@ -20,8 +19,12 @@ Results = Annotated[
     typer.Argument(metavar="RESULTS...", help="Results files that `sweep --out` wrote."),
 ]
 
+EXAMPLES = """
+  ahpatron report r.jsonl --plot r.svg --html r.html
+  ahpatron report 1.jsonl 2.jsonl --merge all.jsonl
+"""
 
-@takes_settings
+
 def report(results: Results, *, settings: ReportSettings) -> ExitCode:
     """Show results of sweeps again: tables, matrix, plots, an HTML report.
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahpatron_cli.cli.typer_bridge import takes_settings
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.settings import RunSettings, all_options, parts_of
 from ahpatron_cli.signals import deferred, raise_on_signals
@@ -32,8 +31,15 @@ Paths = Annotated[
     ),
 ]
 
+EXAMPLES = """
+  ahpatron run --demo -l metron
+  ahpatron run data.svm -l arow -l ahpatron+ --sigma auto --scale minmax
+  ahpatron run data.svm.gz -l all --budget 200 --repeats 10 --jobs 4
+  ahpatron run bank.csv --label y --drop id -l metron --save model.npz
+  zcat data.svm.gz | ahpatron run - --scale unit --predictions -
+"""
 
-@takes_settings
+
 def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     """Run learners on LIBSVM files or tables and count their mistakes.
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahpatron_cli.cli.typer_bridge import takes_settings
 from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.settings import SweepSettings
 from ahpatron_cli.signals import raise_on_signals
@@ -29,8 +28,14 @@ Paths = Annotated[
     typer.Argument(metavar="[DATA...]", help="LIBSVM files or tables, as for `run`; no pipes."),
 ]
 
+EXAMPLES = """
+  ahpatron sweep data.svm -p budget=100:400:100 --repeats 10 --out r.jsonl
+  ahpatron sweep a.svm b.svm -l all -B 200 --repeats 5 -j 4 --out r.jsonl
+  ahpatron sweep data.svm -l nogd -p 'step=10^[-3:3]/sqrt(T)' --out r.jsonl
+  ahpatron sweep --config sweep.toml --out r.jsonl --html r.html
+"""
 
-@takes_settings
+
 def sweep(paths: Paths = None, *, settings: SweepSettings) -> ExitCode:
     """Run many trials: files x learners x settings x permutations.
 

@@ -1,7 +1,7 @@
 """Command lines from settings, with Typer below; all that works around Typer is in this file.
 
-A command is a function of its arguments and of its settings; `takes_settings` gives it the
-signature that Typer expects, with a parameter per option.
+A command is a function of its arguments and of its settings; `for_typer` gives it the signature
+that Typer expects, with a parameter per option.
 
 Typer imports pydantic to convert values. All values here are text, flags, or integers with their
 own parser, and importing pydantic takes longer than everything else that `ahpatron run --help`
@@ -62,8 +62,8 @@ _USUAL_HELP = Parameter(
 )
 
 
-def takes_settings(command: Callable[..., R]) -> Callable[..., R]:
-    """Decorator: a command with a parameter `settings` becomes a function that Typer understands.
+def for_typer(command: Callable[..., R]) -> Callable[..., R]:
+    """The function that Typer understands, of a command with a parameter `settings`.
 
     It has a parameter for each option. The command gets the settings that are built from them.
     """

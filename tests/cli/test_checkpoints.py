@@ -9,7 +9,7 @@ import pytest
 import typer.main
 
 from ahpatron_cli import checkpoints
-from ahpatron_cli.cli.app import app
+from ahpatron_cli.cli.app import application
 from ahpatron_cli.settings import Owner, RunSettings, all_options
 from support.command import Ahpatron, wait_until_read
 from support.labels import EVERY, NUMBERS, libsvm, table
@@ -164,7 +164,7 @@ BEGUN = ("run", "t.csv", "--label", "y", "--drop", "name", "--drop", "other", "-
 
 
 def option_names(command: str) -> set[str]:
-    commands: Any = typer.main.get_command(app)
+    commands: Any = typer.main.get_command(application())
     return {param.name for param in commands.commands[command].params}
 
 

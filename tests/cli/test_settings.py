@@ -1,14 +1,17 @@
 """Options are declared once; earlier spellings work, and are not shown; -h shows the usual ones."""
 
 import shutil
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from ahpatron_cli.cli.app import COMMANDS, application
 from ahpatron_cli.cli.typer_bridge import COMMAND_SETTINGS
 from ahpatron_cli.settings import PANELS, all_options, old_names
 from support.command import Ahpatron
 
+application()  # which fills COMMAND_SETTINGS
 OLD_AND_NEW = [
     ("run t.csv --label y", "--cost b=3", "--weight b=3"),
     ("run three.svm", "--labels 1,2,3", "--classes 1,2,3"),
@@ -62,12 +65,18 @@ def _without_times(document: object) -> object:
     return document
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_list_of_commands_describes_them_as_their_help_does(command: str) -> None:
+    function = getattr(import_module(f"ahpatron_cli.cli.{command}"), command)
+    assert function.__doc__.splitlines()[0] == COMMANDS[command]
+
+
 def test_every_earlier_spelling_is_tested() -> None:
     tested = {old.split()[0] for _, old, _ in OLD_AND_NEW}
     assert tested == old_names()
 
 
-@pytest.mark.parametrize("command", COMMAND_SETTINGS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_shows_every_option_and_no_earlier_spelling(
     ahpatron: Ahpatron, command: str
 ) -> None:
@@ -79,14 +88,14 @@ def test_the_help_shows_every_option_and_no_earlier_spelling(
     assert not old & {line.split()[0] for line in shown.splitlines() if line.strip()}
 
 
-@pytest.mark.parametrize("command", COMMAND_SETTINGS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_headings_of_the_help_have_one_order(ahpatron: Ahpatron, command: str) -> None:
     lines = ahpatron.succeed(command, "--help").out.splitlines()
     headings = [line.removesuffix(":") for line in lines if line.removesuffix(":") in PANELS]
     assert headings == [panel for panel in PANELS if panel in headings]
 
 
-@pytest.mark.parametrize("command", COMMAND_SETTINGS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_short_help_has_at_most_ten_options_and_the_examples(
     ahpatron: Ahpatron, command: str
 ) -> None:

@@ -56,7 +56,7 @@ PANELS = (
 """Headings of the help, in their order."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Option:
     """An option: how it is written and described, and what it goes with."""
 
@@ -902,14 +902,14 @@ class Without:
         self.names = names
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Settings:
     """Base class of the settings of a command: fields are groups."""
 
     given: Given = frozenset()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """A group of which a command takes these options."""
 
@@ -944,7 +944,7 @@ def all_options(settings: type[Settings]) -> dict[str, Option]:
     return {name: one for part in parts_of(settings).values() for name, one in part.options.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RunSettings(Settings):
     """Settings of `run`."""
 
@@ -957,7 +957,7 @@ class RunSettings(Settings):
     output: Output = Output()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SweepSettings(Settings):
     """Settings of `sweep`."""
 
@@ -970,7 +970,7 @@ class SweepSettings(Settings):
     output: Annotated[Output, Only("format", "quiet", "verbose")] = Output()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReportSettings(Settings):
     """Settings of `report`."""
 
@@ -979,7 +979,7 @@ class ReportSettings(Settings):
     output: Annotated[Output, Only("format", "out", "quiet")] = Output()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InspectSettings(Settings):
     """Settings of `inspect`."""
 
@@ -992,7 +992,7 @@ class InspectSettings(Settings):
     output: Annotated[Output, Only("quiet")] = Output()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PredictSettings(Settings):
     """Settings of `predict`."""
 
@@ -1003,7 +1003,7 @@ class PredictSettings(Settings):
     output: Annotated[Output, Only("metrics", "quiet")] = Output()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ConvertSettings(Settings):
     """Settings of `convert`."""
 
@@ -1013,7 +1013,7 @@ class ConvertSettings(Settings):
     output: Annotated[Output, Only("quiet")] = Output()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LearnersSettings(Settings):
     """Settings of `learners`."""
 

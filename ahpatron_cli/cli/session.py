@@ -19,7 +19,6 @@ from ahpatron_cli import __version__
 from ahpatron_cli.cli.run_output import curves_of
 from ahpatron_cli.cli.run_progress import RunProgress
 from ahpatron_cli.cli.stderr import Stderr
-from ahpatron_cli.core.certificates import Certificate
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.data.batch import Batch
@@ -53,6 +52,7 @@ from ahpatron_cli.signals import watch
 
 if TYPE_CHECKING:
     from ahpatron_cli.checkpoints import SavedRun
+    from ahpatron_cli.core.certificates import Certificate
 
 
 @dataclass(frozen=True)

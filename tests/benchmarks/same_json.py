@@ -35,27 +35,27 @@ run rings.svm --kernel laplacian --sigma 0.5 --epsilon 0.6 -p radius=3 --format 
 run three.svm -B 20 --json
 run three.svm --positive 2 --json
 run three.svm --labels 1,2,3 --metrics --json
-run t.csv --label y --json
+run t.csv --label y --id name --json
 run t.csv --label y --id name --drop code --missing zero -l ahpatron --json
-run t.csv --label y --category code --positive no --cost no=3 -l arow --json
+run t.csv --label y --id name --category code --positive no --cost no=3 -l arow --json
 run classes.csv --label y -l metron --json
 run rings.svm t.svm -l rbp --json
 run rings.svm -l ahpatron --save m.npz --predictions p.csv --json
-run t.csv --label y --save t.npz --json
+run t.csv --label y --id name --save t.npz --json
 run t.csv --resume t.npz --json
 run rings.svm --checkpoint c.npz --every 256 --json
 run rings.svm --checkpoint c.npz --every 256 --json
 predict m.npz rings.svm --format jsonl --probability
 predict t.npz t.csv --id name --format jsonl --metrics
 inspect rings.svm --sigma 1 --json
-inspect t.csv --label y --json
+inspect t.csv --label y --id name --json
 inspect m.npz --json
 inspect t.npz --json
-convert t.csv --label y
+convert t.csv --label y --id name
 learners --json
 learners ahpatron metron --json
 sweep rings.svm -l ahpatron -l rbp -g budget=20,40 --repeats 3 --limit 300 --out r.jsonl --json
-sweep t.csv --label y -l arow -g budget=10,20 --cost no=2 --repeats 2 --out s.jsonl --json
+sweep t.csv --label y --id name -l arow -g budget=10,20 --cost no=2 --repeats 2 --out s.jsonl --json
 sweep three.svm -l rbp -g budget=8:16:4 --search halving --metric f1 --out h.jsonl --json
 sweep --config sweep.toml --out c.jsonl --json
 report r.jsonl --json

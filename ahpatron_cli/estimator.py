@@ -116,7 +116,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         Whether each pass of `fit` visits the rows in a new random order.
     class_weight : dict, "balanced" or None
         Weight of the examples of each class, 1 by default; "balanced" is n/(k·n_c) for n_c of n
-        rows in class c of k, and is for `fit` only. Same as `--cost` on the command line.
+        rows in class c of k, and is for `fit` only. Same as `--weight` on the command line.
     random_state : int, RandomState or None
         Seed of the permutations and of the learner; an int has the same effect as `--seed`.
 

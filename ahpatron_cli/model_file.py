@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -41,6 +41,7 @@ from ahpatron_cli.runner import (
     RunOptions,
     Setup,
 )
+from ahpatron_cli.settings import Scale
 
 FORMAT = 2
 KIND = "ahpatron model"
@@ -80,10 +81,10 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     digest: Count = 0
     positive: Number | None = None
     costs: tuple[Positive, ...] | None = None
-    """Weights of examples (--cost), in the order of `labels`."""
+    """Weights of examples (--weight), in the order of `labels`."""
     label_type: LabelType | None = None
     """NumPy dtype of the labels in Python; None if the model was made by the command line."""
-    scale: Literal["none", "minmax", "standard", "unit"] = "none"
+    scale: Scale = "none"
     data: str | None = None
     """The last file that the model was trained on."""
     schema: Schema | None = None

@@ -685,7 +685,7 @@ def _advice_on_rare(rare: LabelCount, profile: Profile) -> str:
         before = share(plain.f1)
         after = share(best.f1)
         weight = short(best.cost)
-        text += f"; with --cost {name}={weight} F1 rises from {before} to {after}"
+        text += f"; with --weight {name}={weight} F1 rises from {before} to {after}"
         text += " on rows drawn at random"
     return text
 

@@ -53,7 +53,7 @@ class TrialData(DataRecord, frozen=True):
     prefix: Count | None = None
     """Number of rounds of each permutation that were run (successive halving); None: all."""
     costs: tuple[tuple[Number | str, Number], ...] = ()
-    """Pairs of label and weight of its examples (--cost), by label; others have weight 1."""
+    """Pairs of label and weight of its examples (--weight), by label; others have weight 1."""
     table: tuple[tuple[str, str], ...] = ()
     """Options for the columns of a table, as pairs of name and text."""
     max_features: Count = 10_000_000
@@ -181,7 +181,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     window: Window | None = None
     """Recent mistake rate; only with `--window`."""
     costs: tuple[float, ...] | None = None
-    """Weights of examples, in the order of the labels of the data; only with `--cost`."""
+    """Weights of examples, in the order of the labels of the data; only with `--weight`."""
     drifts: tuple[int, ...] | None = None
     """Rounds in which a rise of the mistake rate was detected; only with `--window`."""
 

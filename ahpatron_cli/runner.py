@@ -140,7 +140,7 @@ class RunOptions:
     window: int = 0
     """Number of last rounds for the recent mistake rate; 0: not computed."""
     costs: Mapping[float | str, float] = field(default_factory=dict)
-    """Weights of examples by label (--cost); other labels have weight 1."""
+    """Weights of examples by label (--weight); other labels have weight 1."""
     prefix: int | None = None
     """Number of rounds of each permutation to run; None: all."""
     curve: bool = False
@@ -502,6 +502,15 @@ def begin(
     )
 
 
+def play(dataset: RowsInMemory, run: Run, observers: Sequence[Observer] = ()) -> RunResult:
+    """Play all rounds of a pass over a file in memory, in the order of its repeat."""
+    rounds = dataset.count_rounds()
+    order = run.options.order(run.repeat, rounds)
+    batches = dataset.batches(order)
+    (result,) = run_batches(batches, [run], observers)
+    return result
+
+
 def run_repeat(
     dataset: RowsInMemory,
     setup: Setup,
@@ -512,16 +521,7 @@ def run_repeat(
     """Run one pass over one permutation of a file in memory, from its first round."""
     rounds = dataset.count_rounds()
     run = begin(dataset, setup, options, repeat=repeat, horizon=rounds)
-    return run_pass(dataset, run, observers)
-
-
-def run_pass(dataset: RowsInMemory, run: Run, observers: Sequence[Observer] = ()) -> RunResult:
-    """Run the pass that has begun over its permutation of a file in memory."""
-    rounds = dataset.count_rounds()
-    order = run.options.order(run.repeat, rounds)
-    batches = dataset.batches(order)
-    (result,) = run_batches(batches, [run], observers)
-    return result
+    return play(dataset, run, observers)
 
 
 def run_parallel(

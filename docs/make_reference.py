@@ -16,7 +16,8 @@ from typing import Any
 import typer.main
 
 from ahpatron_cli import __version__
-from ahpatron_cli.cli.app import app, describe
+from ahpatron_cli.cli.app import application
+from ahpatron_cli.cli.help import describe
 from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.registry import BUILT_IN
 from ahpatron_cli.errors import ExitCode
@@ -49,7 +50,7 @@ Row = tuple[str, ...]
 
 def commands() -> dict[str, Any]:
     """The commands by name, as click has them."""
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(application())
     return dict(group.commands)
 
 
@@ -124,7 +125,7 @@ def roff(text: str) -> str:
 
 def man_page() -> str:
     """The manual in the language of man(7)."""
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(application())
     lines = [
         f'.TH AHPATRON 1 "" "ahpatron {__version__}" "User Commands"',
         ".SH NAME",

@@ -137,8 +137,8 @@ def test_fit_counts_what_run_counts(ahpatron: Ahpatron, name: str) -> None:
 
 @pytest.mark.parametrize("learner", ["ahpatron", "arow", "norma", "nogd"])
 def test_weights_of_samples_and_of_classes_are_costs(ahpatron: Ahpatron, learner: str) -> None:
-    """The same scores as `--cost`, by any of the three ways; on sparse rows, too."""
-    words = ("-l", learner, "-B", 60, "--sigma", FILES["rings"], "--cost", "1=5", "--seed", 7)
+    """The same scores as `--weight`, by any of the three ways; on sparse rows, too."""
+    words = ("-l", learner, "-B", 60, "--sigma", FILES["rings"], "--weight", "1=5", "--seed", 7)
     ahpatron.succeed("run", path_of("rings"), *words, "--predictions", "p.csv")
     lines = (ahpatron.folder / "p.csv").read_text().splitlines()[1:]
     scores = [float(line.split(",")[6]) for line in lines]

@@ -47,7 +47,7 @@ def test_from_the_shell_to_a_notebook_and_back(
     for name, part in (("a", slice(704)), ("b", slice(704, 1408)), ("c", slice(1408, 2000))):
         ahpatron.write(f"{name}.svm", "".join(lines[part]))
     sigma = [] if learner == "metron" else ["--sigma", 0.3]
-    options = ("-l", learner, *sigma, "-B", 40, "--scale", scale, "--cost", "1=2")
+    options = ("-l", learner, *sigma, "-B", 40, "--scale", scale, "--weight", "1=2")
     options = options if learner != "rbp" else options[:-2]
     ahpatron.succeed("run", "a.svm", *options, "--save", "a.npz")
     model = OnlineKernelClassifier.load(ahpatron.folder / "a.npz")

@@ -8,122 +8,72 @@ import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, NoReturn, cast
+from importlib import import_module
+from types import ModuleType
+from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from ahpatron_cli import __version__
-from ahpatron_cli.atomic import DISK_FAULTS, is_file
-from ahpatron_cli.cli.convert import convert
-from ahpatron_cli.cli.inspect import inspect
-from ahpatron_cli.cli.learners import learners
-from ahpatron_cli.cli.predict import predict
-from ahpatron_cli.cli.report import report
-from ahpatron_cli.cli.run import run
-from ahpatron_cli.cli.sweep import sweep
-from ahpatron_cli.cli.values import without_pydantic
+from ahpatron_cli.cli.help import WIDEST, Command, Commands
+from ahpatron_cli.cli.typer_bridge import UsageFault, for_typer
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion, usage
+from ahpatron_cli.settings import old_names
 from ahpatron_cli.signals import ENDING, Terminated, leave_at_once_on_signals
 
-# Base class of usage errors, in Typer's own copy of click or (older versions) in click itself.
-_UsageError = cast(
-    type[Exception],
-    next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"),
-)
-
-# Examples below the help of each command; also shown if it is called without arguments.
-_EXAMPLES: dict[Callable[..., Any], str] = {
-    run: """
-  ahpatron run --demo -l metron
-  ahpatron run data.svm -l arow -l ahpatron+ --sigma auto --scale minmax
-  ahpatron run data.svm.gz -l all --budget 200 --repeats 10 --jobs 4
-  ahpatron run bank.csv --label y --drop id -l metron --save model.npz
-  zcat data.svm.gz | ahpatron run - --scale unit --predictions -
-""",
-    sweep: """
-  ahpatron sweep data.svm -g budget=100:400:100 --repeats 10 --out r.jsonl
-  ahpatron sweep a.svm b.svm -l all -B 200 --repeats 5 -j 4 --out r.jsonl
-  ahpatron sweep data.svm -l nogd -g 'step=10^[-3:3]/sqrt(T)' --out r.jsonl
-  ahpatron sweep --config sweep.toml --out r.jsonl --report r.html
-""",
-    inspect: """
-  ahpatron inspect bank.csv --label y
-  ahpatron inspect model.npz
-""",
-    report: """
-  ahpatron report r.jsonl --plot r.svg --report r.html
-  ahpatron report 1.jsonl 2.jsonl --merge all.jsonl
-""",
-    predict: """
-  ahpatron predict model.npz test.svm --out scores.csv
-  zcat new.svm.gz | ahpatron predict model.npz - --format jsonl
-  ahpatron predict churn.npz new.csv --id customer --out scores.csv
-""",
-    convert: """
-  ahpatron convert bank.csv --label y --drop id --out bank.svm
-""",
-    learners: """
-  ahpatron learners ahpatron
-  ahpatron learners nogd fogd --bibtex > references.bib
-""",
+COMMANDS = {
+    "run": "Run learners on LIBSVM files or tables and count their mistakes.",
+    "sweep": "Run many trials: files x learners x settings x permutations.",
+    "inspect": "Describe a data file or a model.",
+    "report": "Show results of sweeps again: tables, matrix, plots, an HTML report.",
+    "predict": "Predict labels with a saved model, without learning.",
+    "convert": "Convert a table (CSV, Parquet, Arrow) to LIBSVM text.",
+    "learners": "List all learners and kernels with their parameters, or describe some learners.",
 }
+"""The commands with their descriptions, as the list of commands shows them without importing them.
+
+Each is a function of a module of its name, which also has EXAMPLES.
+"""
 
 
-def describe(params: Iterable[Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield heading, names with metavar, and help text of each argument and option."""
-    for param in params:
-        argument = param.param_type_name == "argument"
-        heading = "Arguments" if argument else getattr(param, "rich_help_panel", None) or "Options"
-        names = [] if argument else [", ".join(sorted(param.opts, key=len)), *param.secondary_opts]
-        left = " ".join(filter(None, [" / ".join(names), param.metavar]))
-        text = param.help or ""
-        if param.metavar and isinstance(param.default, int | str):
-            text += f" [default: {param.default}]"
-        yield heading, left, text
+def application(invoked: str | None = None) -> typer.Typer:
+    """The command-line application.
+
+    If `invoked` names a command, only this one can be called, and the others are only listed:
+    importing and preparing them all would take a third of the time that `ahpatron --help` takes.
+    """
+    app = typer.Typer(
+        name="ahpatron",
+        cls=Commands,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
+        help="Run budgeted online kernel learners on data and count their mistakes.",
+        epilog="First steps:  ahpatron run --demo -l metron",
+    )
+    app.callback()(_top)
+    for name, description in COMMANDS.items():
+        if invoked in (name, None):
+            module = _module(name)
+            add = app.command(
+                name,
+                cls=Command,
+                context_settings={"help_option_names": ["--help"]},  # -h is an option of its own
+                epilog=f"\b\nExamples:{module.EXAMPLES}",
+            )
+            add(for_typer(getattr(module, name)))
+        else:
+            app.command(name, help=description)(_only_listed)
+    return app
 
 
-class _Command(TyperCommand):
-    def get_params(self, ctx: Any) -> list[Any]:
-        return [without_pydantic(param) for param in super().get_params(ctx)]
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        kinds = ((param.param_type_name, param.metavar) for param in self.get_params(ctx))
-        return ["[OPTIONS]", *(metavar or "" for kind, metavar in kinds if kind == "argument")]
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write options under their headings, without rich: its import doubles the time."""
-        panels: dict[str, list[tuple[str, str]]] = {}
-        for heading, left, text in describe(self.get_params(ctx)):
-            panels.setdefault(heading, []).append((left, text))
-        panels["Options"].insert(0, ("--no-color", "No colours, as with NO_COLOR=1."))
-        for heading, rows in panels.items():
-            with formatter.section(heading):
-                formatter.write_dl(rows)
+def _module(name: str) -> ModuleType:
+    """The module of a command."""
+    return import_module(f"ahpatron_cli.cli.{name}")
 
 
-class _Commands(TyperGroup):
-    def get_params(self, ctx: Any) -> list[Any]:
-        return [without_pydantic(param) for param in super().get_params(ctx)]
-
-
-app = typer.Typer(
-    name="ahpatron",
-    cls=_Commands,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Run budgeted online kernel learners on data and count their mistakes.",
-    epilog="First steps:  ahpatron run --demo -l metron",
-)
-for _command, _examples in _EXAMPLES.items():
-    app.command(cls=_Command, epilog=f"\b\nExamples:{_examples}")(_command)
-_COMMANDS = {
-    command.__name__: ((command.__doc__ or "").splitlines()[0], examples)
-    for command, examples in _EXAMPLES.items()
-}
-"""Description and examples of each command, by name."""
+def _only_listed() -> None:
+    pass
 
 
 def _print_version(wanted: bool) -> None:
@@ -132,7 +82,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _top(
     version: Annotated[
         bool,
@@ -189,12 +138,14 @@ def _answer(arguments: list[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for locales without a ζ
     words = _forwarded(arguments)
-    bare = words in ([], *([name] for name in _COMMANDS if name != "learners"))
-    if bare and "_AHPATRON_COMPLETE" not in os.environ:  # set by shell completion
+    completes = "_AHPATRON_COMPLETE" in os.environ  # set by shell completion
+    bare = words in ([], *([name] for name in COMMANDS if name != "learners"))
+    if bare and not completes:
         print(_short_usage(*words), file=sys.stderr)
         return ExitCode.USAGE
+    invoked = None if completes else words[0]
     try:
-        code = app(words, prog_name="ahpatron", standalone_mode=False)
+        code = application(invoked)(words, prog_name="ahpatron", standalone_mode=False)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # Typer has caught it
             raise ended.__context__ from None
@@ -215,22 +166,35 @@ def _forwarded(arguments: list[str]) -> list[str]:
         return [*words[1:2], "--help"]
     if words[:1] == ["inspect"] and "--learners" in words:
         return ["learners", *(word for word in words[1:] if word != "--learners")]
-    if words[:1] == ["inspect"] and any(map(is_file, words[1:])):
-        from ahpatron_cli.sweep.results_file import looks_like_json
-
-        if any(map(looks_like_json, words[1:])):
-            return ["report", *words[1:]]
+    if words[:1] == ["inspect"] and any(map(_is_results_file, words[1:])):
+        return ["report", *words[1:]]
     return words
+
+
+def _is_results_file(path: str) -> bool:
+    """Whether there is a file that looks like results of a sweep."""
+    from ahpatron_cli.atomic import is_file
+
+    if not is_file(path):
+        return False
+    from ahpatron_cli.sweep.results_file import looks_like_json
+
+    return looks_like_json(path)
 
 
 def _short_usage(name: str = "") -> str:
     """Short usage of a command, or the list of commands, in at most 12 lines."""
     if not name:
-        listed = "\n".join(f"  {name:10}{about}" for name, (about, _) in _COMMANDS.items())
+        listed = "\n".join(f"  {name:10}{about}" for name, about in COMMANDS.items())
         return f"Usage: ahpatron COMMAND\n\n{listed}\n\n`ahpatron help COMMAND` shows all options."
-    about, examples = _COMMANDS[name]
-    head = f"Usage: ahpatron {name} [OPTIONS] ...\n{about}"
-    return f"{head}\n\nExamples:{examples}\n`ahpatron {name} --help` shows all options."
+    lines = [
+        f"Usage: ahpatron {name} [OPTIONS] ...",
+        COMMANDS[name],
+        "",
+        f"Examples:{_module(name).EXAMPLES}",
+        f"`ahpatron {name} --help` shows all options.",
+    ]
+    return "\n".join(lines)
 
 
 def _abandon_stdout() -> None:
@@ -240,8 +204,10 @@ def _abandon_stdout() -> None:
 
 def _known_fault(error: Exception, arguments: list[str]) -> UserError | None:
     """The UserError for usage errors, a full disk or third-party learners; None for a bug."""
-    if isinstance(error, _UsageError):
+    if isinstance(error, UsageFault):
         return _usage_fault(error, arguments)
+    from ahpatron_cli.atomic import DISK_FAULTS
+
     if isinstance(error, OSError) and error.errno in DISK_FAULTS and not error.filename:
         _abandon_stdout()
         problem = f"standard output cannot be written: {error.strerror}"
@@ -264,20 +230,22 @@ def _learner_fault(error: BaseException) -> UserError | None:
 
 def _usage_fault(error: Any, arguments: list[str]) -> UserError:
     """A UserError with click's message and suggestions for mistyped commands and options."""
+    from ahpatron_cli.atomic import is_file
+
     message: str = error.format_message()
     first = arguments[1] if arguments[0] == "help" and len(arguments) > 1 else arguments[0]
-    command = [first] if first in _COMMANDS else []
+    command = [first] if first in COMMANDS else []
     hint = f"`{' '.join(['ahpatron', *command])} --help` shows what is possible"
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option == "--format" and "--json" in arguments:
         option = "--json"  # as it was typed
     if option and context:
         message = f"unknown option {option}"
-        known = (name for param in context.command.params for name in param.opts)
+        known = {name for param in context.command.params for name in param.opts} - old_names()
         hint = suggestion(option, [name for name in known if name.startswith("--")]) or hint
     elif not command and not first.startswith("-"):
         message = f"unknown command {first!r}"
-        hint = suggestion(first, _COMMANDS) or hint
+        hint = suggestion(first, COMMANDS) or hint
         if is_file(first):
             hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
     return usage(message[:1].lower() + message[1:].removesuffix("."), hint)

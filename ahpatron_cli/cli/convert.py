@@ -6,12 +6,12 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahpatron_cli.cli import options
 from ahpatron_cli.errors import usage
+from ahpatron_cli.settings import ConvertSettings
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
@@ -24,18 +24,20 @@ if TYPE_CHECKING:
 _PACKERS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 
 
-def convert(
-    context: typer.Context,
-    data: options.ConvertData,
-    label: options.Label = None,
-    positive: options.Positive = None,
-    id: options.Id = None,
-    drop: options.Drop = None,
-    category: options.Category = None,
-    missing: options.Missing = "indicator",
-    out: options.ConvertOut = None,
-    quiet: options.Quiet = False,
-) -> None:
+TablePath = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A table: .csv or .tsv (also gz, bz2, xz), .parquet, .arrow, .feather; - for stdin.",
+    ),
+]
+
+EXAMPLES = """
+  ahpatron convert bank.csv --label y --drop id --out bank.svm
+"""
+
+
+def convert(path: TablePath, *, settings: ConvertSettings) -> None:
     """Convert a table (CSV, Parquet, Arrow) to LIBSVM text.
 
     `run`, `sweep`, `inspect` and `predict` read tables themselves: convert them for other programs.
@@ -44,34 +46,48 @@ def convert(
     from ahpatron_cli.atomic import check_outputs
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.source import open_source
-    from ahpatron_cli.data.tables import TableOptions, TableReader, is_table, looks_like_libsvm
-    from ahpatron_cli.output.predictions import open_output
+    from ahpatron_cli.data.tables import TableReader, is_table, looks_like_libsvm
+    from ahpatron_cli.setups import table_options
 
     raise_on_signals()
-    stderr = Stderr(quiet)
-    if out is not None and (packer := _PACKERS.get(Path(out).suffix.lower())):
+    stderr = Stderr(settings.output.quiet)
+    out = settings.conversion.out
+    _check_not_packed(out)
+    check_outputs({"--out": out}, [path])
+    positive = settings.data.positive
+    options = table_options(settings.tables, settings.given, positive=positive)
+    with open_source(path) as source:
+        if not is_table(source, options) and looks_like_libsvm(source.head):
+            raise usage(f"{path} is LIBSVM text already: there is nothing to convert")
+        reader = TableReader(source, options)
+        with stderr.progress(source.size, path, beside_rows=out is None) as show:
+            _write(reader, out, lambda: show(source.position))
+    for note in reader.info.remarks:
+        stderr.note(note)
+
+
+def _check_not_packed(out: str | None) -> None:
+    """Refuse to write plain text to a file whose name promises compression."""
+    packer = _PACKERS.get(Path(out).suffix.lower()) if out else None
+    if out and packer:
         problem = f"--out writes plain text, and {out} names a compressed file"
         hint = f"pack standard output: `ahpatron convert … | {packer} > {shlex.quote(out)}`"
         raise usage(problem, hint)
-    check_outputs({"--out": out}, [data])
-    given = options.given_by_user(context)
-    asked = TableOptions.of_command(context.params, given, positive=positive)
-    with open_source(data) as source:
-        if not is_table(source, asked) and looks_like_libsvm(source.head):
-            raise usage(f"{data} is LIBSVM text already: there is nothing to convert")
-        reader = TableReader(source, asked)
-        progress = stderr.progress(source.size, data, beside_rows=out is None)
-        with open_output(out) as output, progress as show:
-            for number, cells in enumerate(reader.cells(reader.numeric)):
-                show(source.position)
-                if not number:
-                    output.write(_comments(reader.schema))
-                output.write(libsvm_text(reader, cells, source.name))
-                if out is None:
-                    sys.stdout.flush()  # a pipe may be slow
-            reader.sha256()  # fails if the file has changed since it was checked
-    for note in reader.info.remarks:
-        stderr.note(note)
+
+
+def _write(reader: TableReader, out: str | None, show: Callable[[], None]) -> None:
+    """Write all rows as LIBSVM text, after comments; `show` is called before each batch."""
+    from ahpatron_cli.output.predictions import open_output
+
+    with open_output(out) as output:
+        for number, cells in enumerate(reader.cells(reader.numeric)):
+            show()
+            if number == 0:
+                output.write(_comments(reader.schema))
+            output.write(libsvm_text(reader, cells, reader.source.name))
+            if out is None:
+                sys.stdout.flush()  # a pipe may be slow
+        reader.sha256()  # fails if the file has changed since it was checked
 
 
 def _comments(schema: Schema) -> str:

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
 
-from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode, one_of, usage
+from ahpatron_cli.errors import ExitCode, usage
+from ahpatron_cli.settings import InspectSettings, parts_of
 from ahpatron_cli.signals import raise_on_signals
 
-_OF_DATA = (
-    *("max_features", "positive", "scale", "sigma", "seed"),
-    *("label", "id", "drop", "category", "missing"),
-)
-"""Options that have no effect if PATH is a model."""
+Path = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH", help="A LIBSVM file, a table, - for standard input, or a model."
+    ),
+]
+OF_DATA = ("inspection", "data", "tables", "order")
+OF_MODELS = ("saved",)
+"""Groups of settings that have an effect on one kind of PATH only."""
+
+EXAMPLES = """
+  ahpatron inspect bank.csv --label y
+  ahpatron inspect model.npz
+"""
 
 
-def inspect(
-    context: typer.Context,
-    path: options.Path,
-    max_features: options.MaxFeatures = 10_000_000,
-    positive: options.Positive = None,
-    label: options.Label = None,
-    id: options.Id = None,
-    drop: options.Drop = None,
-    category: options.Category = None,
-    missing: options.Missing = "indicator",
-    scale: options.InspectScale = None,
-    sigma: options.InspectSigma = None,
-    seed: options.Seed = 0,
-    format: options.Format = "table",
-    learner: options.PredictLearner = None,
-    quiet: options.Quiet = False,
-) -> ExitCode:
+def inspect(path: Path, *, settings: InspectSettings) -> ExitCode:
     """Describe a data file or a model.
 
     Data: size, labels, ranges, duplicates, which σ and scaling fit, every faulty line; in one pass,
@@ -44,61 +38,62 @@ def inspect(
     from ahpatron_cli.npz import is_archive
 
     raise_on_signals()
-    model = is_archive(path)
-    what = "a model" if model else "data"
-    given = options.given_by_user(context)
-    for name in _OF_DATA if model else ("learner",):
-        if name in given:
-            raise usage(f"--{name.replace('_', '-')} has no effect on {what}")
-    _check_format(format, what)
-    if model:
-        _inspect_model(path, format, learner)
-        return ExitCode.OK
+    if is_archive(path):
+        _check_effect(settings, OF_DATA, "a model")
+        return _inspect_model(path, settings)
+    _check_effect(settings, OF_MODELS, "data")
+    return _inspect_data(path, settings)
+
+
+def _check_effect(settings: InspectSettings, groups: tuple[str, ...], what: str) -> None:
+    """Refuse the options of these groups, which have no effect on `what`."""
+    parts = parts_of(InspectSettings)
+    for group in groups:
+        for name, option in parts[group].options.items():
+            if name in settings.given:
+                raise usage(f"{option.flag} has no effect on {what}")
+
+
+def _inspect_data(path: str, settings: InspectSettings) -> ExitCode:
+    """Print the profile of a data file."""
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.core import KERNELS
-    from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.data.source import open_source
-    from ahpatron_cli.data.tables import TableOptions
+    from ahpatron_cli.grid import parse
     from ahpatron_cli.output.inspect_text import profile_text, show
     from ahpatron_cli.profile import profile_of
-    from ahpatron_cli.sweep.grid import parse, parse_label
+    from ahpatron_cli.setups import parse_label, table_options
 
-    spec = KERNELS["gaussian"].specs()["sigma"]
-    width = None if sigma is None else float(parse("--sigma", spec, sigma))
-    table = TableOptions.of_command(context.params, given, positive=positive)
-    bar = Stderr(quiet=quiet)
-    with open_source(path) as source, bar.progress(source.size, source.name) as show_progress:
+    data = settings.data
+    sigma = None
+    if settings.inspection.sigma is not None:
+        spec = KERNELS["gaussian"].specs()["sigma"]
+        sigma = float(parse("--sigma", spec, settings.inspection.sigma))
+    stderr = Stderr(settings.output.quiet)
+    is_table = settings.tables.label is not None
+    with open_source(path) as source, stderr.progress(source.size, source.name) as show_progress:
         profile = profile_of(
             source,
-            max_features=max_features,
-            positive=None if label else parse_label(positive),
-            scale=scale and one_of("scale", scale, SCALES),
-            sigma=width,
-            seed=seed,
-            table=table,
+            max_features=data.max_features,
+            positive=None if is_table else parse_label(data.positive),
+            scale=settings.inspection.scale,
+            sigma=sigma,
+            seed=settings.order.seed,
+            table=table_options(settings.tables, settings.given, positive=data.positive),
             on_progress=lambda rows: show_progress(source.position, f"{rows:,} rows"),
         )
-    show(format, profile, profile_text)
+    show(settings.document.format, profile, profile_text)
     return ExitCode.BAD_DATA if profile.faults else ExitCode.OK
 
 
-def _check_format(format: str, what: str) -> None:
-    """Refuse formats other than table and json."""
-    from ahpatron_cli.output.formats import FORMATS
-
-    if one_of("format", format, FORMATS) not in ("table", "json"):
-        hint = "use --format table for people, --format json for programs"
-        raise usage(f"{what} cannot be shown as {format}", hint)
-
-
-def _inspect_model(path: str, format: str, learner: str | None) -> None:
+def _inspect_model(path: str, settings: InspectSettings) -> ExitCode:
     """Print the learner, parameters and state of a model, which is read in full."""
     from ahpatron_cli.core.metric import most_relevant
     from ahpatron_cli.model_file import load_model
     from ahpatron_cli.output.inspect_text import model_text, model_to_json, show
-    from ahpatron_cli.sweep.grid import choose_learners
+    from ahpatron_cli.setups import model_learner
 
-    model = load_model(path, choose_learners([learner])[0] if learner else None)
+    model = load_model(path, model_learner(settings.saved))
     run = model.run(path)
     relevance = most_relevant([loop.f for loop in run.player.loops], 10)
     written = datetime.fromtimestamp(model.written, UTC).isoformat(timespec="seconds")
@@ -110,4 +105,5 @@ def _inspect_model(path: str, format: str, learner: str | None) -> None:
         written=written,
         last_reset=run.player.last_reset,
     )
-    show(format, document, model_text)
+    show(settings.document.format, document, model_text)
+    return ExitCode.OK

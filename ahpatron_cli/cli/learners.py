@@ -1,14 +1,32 @@
 """`ahpatron learners`: list all learners, or describe some of them."""
 
-from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode, one_of, usage
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ahpatron_cli.cli.typer_bridge import complete_learner
+from ahpatron_cli.errors import ExitCode, usage
+from ahpatron_cli.settings import LearnersSettings
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME...]",
+        autocompletion=complete_learner,
+        help="Learners to describe: names, or FILE.py:CLASS for one of your own. "
+        "[default: list all]",
+    ),
+]
+
+EXAMPLES = """
+  ahpatron learners ahpatron
+  ahpatron learners nogd fogd --bibtex > references.bib
+"""
 
 
-def learners(
-    names: options.LearnerNames = None,
-    bibtex: options.Bibtex = False,
-    format: options.Format = "table",
-) -> ExitCode:
+def learners(names: Names = None, *, settings: LearnersSettings) -> ExitCode:
     """List all learners and kernels with their parameters, or describe some learners.
 
     With NAME: the rule, how it deviates from its publication, parameters, values worth trying, and
@@ -17,17 +35,15 @@ def learners(
     from ahpatron_cli.core import REGISTRY
     from ahpatron_cli.core.registry import find_learner
     from ahpatron_cli.output import learners_text
-    from ahpatron_cli.output.formats import FORMATS, write
+    from ahpatron_cli.output.formats import write
     from ahpatron_cli.output.inspect_text import show
-    from ahpatron_cli.sweep.grid import choose_learners
+    from ahpatron_cli.setups import choose_learners
 
-    if one_of("format", format, FORMATS) not in ("table", "json"):
-        hint = "use --format table for people, --format json for programs"
-        raise usage(f"learners cannot be shown as {format}", hint)
-    if bibtex and format != "table":
+    format = settings.document.format
+    if settings.references.bibtex and format != "table":
         raise usage(f"--bibtex is a format of its own, and --format asks for {format}")
     kinds = [find_learner(name) for name in choose_learners(names or [])]
-    if bibtex:
+    if settings.references.bibtex:
         entries = learners_text.bibtex_of(kinds or REGISTRY.values())
         write(lambda _: entries)
     elif kinds:

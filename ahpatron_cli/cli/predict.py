@@ -3,141 +3,238 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode, one_of, usage
+from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.number_text import counted, percent
+from ahpatron_cli.settings import PredictSettings, RowFormat
 from ahpatron_cli.signals import raise_on_signals, watch
 
 if TYPE_CHECKING:
+    from ahpatron_cli.cli.stderr import Stderr
+    from ahpatron_cli.core.rows import Floats
     from ahpatron_cli.core.tally import Tally
+    from ahpatron_cli.data.batch import Batch
+    from ahpatron_cli.data.dataset import Dataset, Preparation
     from ahpatron_cli.metrics import Ranking
+    from ahpatron_cli.model_file import Model
+    from ahpatron_cli.output.predictions import PredictionWriter
+    from ahpatron_cli.runner import Run
 
 ROWS = 1 << 12
 """Largest number of rows that are scored and written at once."""
-_SUFFIXES = {".csv": "csv", ".jsonl": "jsonl"}
+_SUFFIXES: dict[str, RowFormat] = {".csv": "csv", ".jsonl": "jsonl"}
+
+ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A model that `run --save` wrote.")]
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA...",
+        help="LIBSVM files or tables like the training data, labels optional, or - for stdin.",
+    ),
+]
+
+EXAMPLES = """
+  ahpatron predict model.npz test.svm --out scores.csv
+  zcat new.svm.gz | ahpatron predict model.npz - --format jsonl
+  ahpatron predict churn.npz new.csv --id customer --out scores.csv
+"""
 
 
-def predict(
-    context: typer.Context,
-    model: options.Model,
-    data: options.PredictData,
-    learner: options.PredictLearner = None,
-    format: options.PredictFormat = "csv",
-    id: options.Id = None,
-    probability: options.Probability = False,
-    metrics: options.Metrics = False,
-    out: options.PredictOut = None,
-    max_features: options.MaxFeatures = 10_000_000,
-    allow_new_features: options.AllowNewFeatures = False,
-    quiet: options.Quiet = False,
-) -> ExitCode:
+def predict(model: ModelPath, paths: Paths, *, settings: PredictSettings) -> ExitCode:
     """Predict labels with a saved model, without learning.
 
     Writes the line (or the --id), the predicted label and the score f(x) of each row.
     Labels are optional: tables may have no label column, and rows of LIBSVM text may start with
     index:value or ?. If there are labels, the mistakes are printed to stderr.
     """
-    import numpy as np
-
-    from ahpatron_cli.atomic import check_outputs, format_of_suffix
     from ahpatron_cli.cli.stderr import Stderr
-    from ahpatron_cli.core.tally import Tally
-    from ahpatron_cli.data.dataset import Preparation, stream
-    from ahpatron_cli.data.source import open_source
-    from ahpatron_cli.data.tables import TableOptions
-    from ahpatron_cli.metrics import Ranking
     from ahpatron_cli.model_file import load_model
-    from ahpatron_cli.npz import is_archive
-    from ahpatron_cli.output.predictions import PredictionWriter, label_names, open_output
-    from ahpatron_cli.sweep.grid import choose_learners
+    from ahpatron_cli.output.predictions import PredictionWriter, open_output
+    from ahpatron_cli.setups import model_learner
 
     raise_on_signals()
-    stderr = Stderr(quiet)
-    one_of("format", format, _SUFFIXES.values())
-    if out:
-        of_file = format_of_suffix(out, format, _SUFFIXES)
-        if "format" in options.given_by_user(context) and of_file != format:
-            raise usage(f"--out {out} is {of_file}, and --format asks for {format}")
-        format = of_file
-    if data.count("-") > 1:
-        raise usage("standard input (-) can be read only once")
-    if any(map(is_archive, data)) and not is_archive(model):
-        raise usage("the model comes first: `ahpatron predict MODEL DATA`")
-    check_outputs({"--out": out}, [model, *data])
-    loaded = load_model(model, choose_learners([learner])[0] if learner else None)
-    schema = loaded.header.schema
-    if id and not schema:
+    stderr = Stderr(settings.output.quiet)
+    _check(model, paths, settings)
+    loaded = load_model(model, model_learner(settings.saved))
+    if settings.tables.id and loaded.header.schema is None:
         raise usage("--id names a column, and the model was trained on LIBSVM text")
-    preparation = Preparation(
-        max_features=max_features,
-        may_lack_labels=True,
-        allow_new_features=allow_new_features,
-        table=TableOptions(id=id),
-    )
-    names = label_names(loaded.header.labels, schema)
-
-    def score(path: str) -> str | None:
-        """Write the scores of one file and print its mistakes; return the signal that ended it."""
-        rows, loss, ranking = 0, 0.0, Ranking() if metrics else None
-
-        def figures(asked: bool) -> None:
-            (stderr.answer if asked else stderr.detail)(f"{rows:,} rows")
-
-        with (
-            watch.ending_stream(figures),
-            open_source(path) as source,
-            stderr.progress(source.size, path, beside_rows=out is None) as show,
-        ):
-            run = loaded.run(source.name)  # load before waiting for the first row
-            dataset = stream(source, preparation, loaded.encoder)
-            tally = Tally.of(run.player.classes)
-            for batch in dataset.batches(rows=ROWS):
-                scores = run.score(batch)
-                shares = run.player.calibration.probabilities(scores) if probability else None
-                key = dataset.encoder.schema.id if dataset.encoder.schema else None
-                of_file = path if len(data) > 1 else None
-                writer.write_scores(batch, scores, names, shares, key, of_file)
-                rows += len(scores)
-                labelled = ~np.isnan(batch.labels)
-                tally.count(scores[labelled], batch.labels[labelled])
-                if ranking is not None:
-                    ranking.add(scores[labelled], batch.labels[labelled])
-                    loss += run.player.calibration.loss_of(scores[labelled], batch.labels[labelled])
-                show(source.position, f"{tally.mistakes:,} mistakes" if tally.rounds else "")
-            ended_by = watch.ended_by
-        prefix = f"{path}: " if len(data) > 1 else ""
-        if remark := loaded.remark(dataset.info):
-            stderr.warn(prefix + remark)
-        for note in (*dataset.info.remarks, *_notes(rows, tally, ranking, loss)):
-            stderr.note(prefix + note)
-        return ended_by
-
-    with open_output(out) as output:
-        writer = PredictionWriter(output, format)
-        for path in data:
-            if ended_by := score(path):
+    with open_output(settings.prediction.out) as output:
+        writer = PredictionWriter(output, _format(settings))
+        scorer = Scorer(loaded, settings, writer, several=len(paths) > 1, stderr=stderr)
+        for path in paths:
+            ended_by = scorer.score(path)
+            if ended_by:
                 stderr.note(f"ended by {ended_by}; all predictions are written")
                 return ExitCode(128 + signal.Signals[ended_by])
     return ExitCode.OK
 
 
-def _notes(rows: int, tally: Tally, ranking: Ranking | None, loss: float) -> list[str]:
-    """Notes for stderr: mistakes and metrics on the rows with labels; `loss` is the log loss."""
-    from msgspec.structs import asdict
+def _check(model: str, paths: list[str], settings: PredictSettings) -> None:
+    """Refuse arguments that cannot work, before the model is loaded."""
+    from ahpatron_cli.atomic import check_outputs
+    from ahpatron_cli.npz import is_archive
 
-    from ahpatron_cli.metrics import metrics_of
+    _format(settings)
+    if paths.count("-") > 1:
+        raise usage("standard input (-) can be read only once")
+    if any(map(is_archive, paths)) and not is_archive(model):
+        raise usage("the model comes first: `ahpatron predict MODEL DATA`")
+    check_outputs({"--out": settings.prediction.out}, [model, *paths])
 
-    if not tally.rounds:
-        return [f"{counted(rows, 'row')} without labels"]
-    part = "" if tally.rounds == rows else f" of {rows:,}"
-    found = f"{counted(tally.mistakes, 'mistake')} in {counted(tally.rounds, 'row')}"
-    notes = [f"{found} with labels{part} ({percent(tally.mistakes / tally.rounds)} %)"]
-    if ranking is not None:
-        values = asdict(metrics_of(tally.confusion.tolist(), ranking, loss / tally.rounds))
-        shown = [f"{name} {value:.4f}" for name, value in values.items() if value is not None]
-        notes.append(", ".join(shown))
-    return notes
+
+def _format(settings: PredictSettings) -> str:
+    """The format of the predictions, which the suffix of --out decides."""
+    from ahpatron_cli.atomic import format_of_suffix
+
+    out = settings.prediction.out
+    format = settings.prediction.format
+    if out is None:
+        return format
+    of_file = format_of_suffix(out, format, _SUFFIXES)
+    if "format" in settings.given and of_file != format:
+        raise usage(f"--out {out} is {of_file}, and --format asks for {format}")
+    return of_file
+
+
+@dataclass
+class Counts:
+    """What is counted while a file is scored."""
+
+    tally: Tally
+    ranking: Ranking | None
+    """Set if metrics are asked for."""
+    rows: int = 0
+    loss: float = 0.0
+    """The log loss, summed over the rows with labels."""
+
+    def add(self, run: Run, batch: Batch, scores: Floats) -> None:
+        """Count the rows of a batch, and the mistakes where there are labels."""
+        import numpy as np
+
+        self.rows += len(scores)
+        is_labelled = ~np.isnan(batch.labels)
+        labels = batch.labels[is_labelled]
+        labelled_scores = scores[is_labelled]
+        self.tally.count(labelled_scores, labels)
+        if self.ranking is not None:
+            self.ranking.add(labelled_scores, labels)
+            self.loss += run.player.calibration.loss_of(labelled_scores, labels)
+
+    def notes(self) -> list[str]:
+        """Notes for stderr: mistakes and metrics on the rows with labels."""
+        from msgspec.structs import asdict
+
+        from ahpatron_cli.metrics import metrics_of
+
+        tally = self.tally
+        if not tally.rounds:
+            return [f"{counted(self.rows, 'row')} without labels"]
+        part = "" if tally.rounds == self.rows else f" of {self.rows:,}"
+        found = f"{counted(tally.mistakes, 'mistake')} in {counted(tally.rounds, 'row')}"
+        notes = [f"{found} with labels{part} ({percent(tally.mistakes / tally.rounds)} %)"]
+        if self.ranking is not None:
+            log_loss = self.loss / tally.rounds
+            values = asdict(metrics_of(tally.confusion.tolist(), self.ranking, log_loss))
+            shown = [f"{name} {value:.4f}" for name, value in values.items() if value is not None]
+            notes.append(", ".join(shown))
+        return notes
+
+
+class Scorer:
+    """A model that scores one file after the other."""
+
+    def __init__(
+        self,
+        model: Model,
+        settings: PredictSettings,
+        writer: PredictionWriter,
+        *,
+        several: bool,
+        stderr: Stderr,
+    ) -> None:
+        """`several`: there are several files, so that rows and messages name theirs."""
+        from ahpatron_cli.output.predictions import label_names
+
+        self._model = model
+        self._settings = settings
+        self._writer = writer
+        self._several = several
+        self._stderr = stderr
+        self._preparation = _preparation_of(settings)
+        self._names = label_names(model.header.labels, model.header.schema)
+
+    def score(self, path: str) -> str | None:
+        """Write the scores of one file and print its mistakes; return the signal that ended it."""
+        from ahpatron_cli.core.tally import Tally
+        from ahpatron_cli.data.dataset import stream
+        from ahpatron_cli.data.source import open_source
+        from ahpatron_cli.metrics import Ranking
+
+        stderr = self._stderr
+        to_stdout = self._settings.prediction.out is None
+        ranking = Ranking() if self._settings.output.metrics else None
+        counts = Counts(Tally.of(len(self._names)), ranking)
+
+        def print_rows(asked: bool) -> None:
+            show = stderr.answer if asked else stderr.detail
+            show(f"{counts.rows:,} rows")
+
+        with (
+            watch.ending_stream(print_rows),
+            open_source(path) as source,
+            stderr.progress(source.size, path, beside_rows=to_stdout) as show,
+        ):
+            run = self._model.run(source.name)  # load before waiting for the first row
+            dataset = stream(source, self._preparation, self._model.encoder)
+            for batch in dataset.batches(rows=ROWS):
+                scores = run.score(batch)
+                self._write(path, dataset, run, batch=batch, scores=scores)
+                counts.add(run, batch, scores)
+                mistakes = f"{counts.tally.mistakes:,} mistakes" if counts.tally.rounds else ""
+                show(source.position, mistakes)
+            ended_by = watch.ended_by
+        self._note(path, dataset, counts)
+        return ended_by
+
+    def _write(
+        self, path: str, dataset: Dataset, run: Run, *, batch: Batch, scores: Floats
+    ) -> None:
+        """Write the scores of a batch."""
+        shares = None
+        if self._settings.prediction.probability:
+            shares = run.player.calibration.probabilities(scores)
+        schema = dataset.encoder.schema
+        self._writer.write_scores(
+            batch,
+            scores,
+            names=self._names,
+            probabilities=shares,
+            id_name=schema.id if schema else None,
+            path=path if self._several else None,
+        )
+
+    def _note(self, path: str, dataset: Dataset, counts: Counts) -> None:
+        """Print the notes and warnings about a file."""
+        prefix = f"{path}: " if self._several else ""
+        remark = self._model.remark(dataset.info)
+        if remark:
+            self._stderr.warn(prefix + remark)
+        for note in (*dataset.info.remarks, *counts.notes()):
+            self._stderr.note(prefix + note)
+
+
+def _preparation_of(settings: PredictSettings) -> Preparation:
+    """How data are prepared, besides what the model says."""
+    from ahpatron_cli.data.dataset import Preparation
+    from ahpatron_cli.data.tables import TableOptions
+
+    return Preparation(
+        max_features=settings.data.max_features,
+        may_lack_labels=True,
+        allow_new_features=settings.data.allow_new_features,
+        table=TableOptions(id=settings.tables.id),
+    )

@@ -1,40 +1,42 @@
-"""The work of `ahpatron run`: run learners on each file; reports, curves and messages."""
+"""A run of learners on one file after the other."""
 
 from __future__ import annotations
 
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec import structs
 
 from ahpatron_cli import __version__
-from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
-from ahpatron_cli.cli.stderr import Stderr, now
+from ahpatron_cli.cli.run_output import curves_of
+from ahpatron_cli.cli.run_progress import RunProgress
+from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.dataset import Dataset, Preparation, RowsInMemory, load, stream
+from ahpatron_cli.data.dataset import (
+    Dataset,
+    DataSummary,
+    Preparation,
+    RowsInMemory,
+    load,
+    stream,
+)
 from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.labels import NewLabelError
 from ahpatron_cli.data.source import Source, open_source
-from ahpatron_cli.errors import one_of, usage
-from ahpatron_cli.output.formats import FORMATS, to_text, write
-from ahpatron_cli.output.predictions import (
-    STDOUT,
-    PredictionWriter,
-    check_predictions_path,
-    label_names,
-)
-from ahpatron_cli.records import Curve, Report, grouped
+from ahpatron_cli.errors import UserError, usage
+from ahpatron_cli.output.predictions import PredictionWriter, label_names
+from ahpatron_cli.records import Curve, Report
 from ahpatron_cli.runner import (
     Observer,
     Run,
@@ -43,9 +45,9 @@ from ahpatron_cli.runner import (
     Setup,
     begin,
     near_tie_warning,
+    play,
     run_batches,
     run_parallel,
-    run_pass,
     run_repeat,
     with_sigma,
 )
@@ -53,66 +55,44 @@ from ahpatron_cli.signals import watch
 
 if TYPE_CHECKING:
     from ahpatron_cli.checkpoints import SavedRun
-
-_FIRST_MILESTONE = 1000
-"""Number of rounds after which -v prints the counts for the first time; it doubles each time."""
+    from ahpatron_cli.core.certificates import Certificate
 
 
 @dataclass(frozen=True)
-class RunOutput:
-    """Outputs of `run`: the table on stdout, and files."""
+class Job:
+    """What `run` does: these learners on these files."""
 
-    format: str
-    out: str | None
-    curve: str | None
-    predictions: str | None
+    paths: Sequence[str]
+    setups: Sequence[Setup]
+    preparation: Preparation
+    options: RunOptions
 
-    def check(self, data: Sequence[str], models: dict[str, str | None]) -> None:
-        """Check all output paths before a long run; a UserError if one cannot be written."""
-        one_of("format", self.format, FORMATS)
-        if self.out:
-            format_of_suffix(self.out, self.format)
-        if self.curve:
-            from ahpatron_cli.output.pictures import picture_format
 
-            picture_format(self.curve, "csv")
-        if self.predictions:
-            check_predictions_path(self.predictions)
-        predictions = None if self.predictions == STDOUT else self.predictions
-        files = {"--out": self.out, "--curve": self.curve, "--predictions": predictions}
-        check_outputs(files | models, data)
+@dataclass(frozen=True)
+class _Played:
+    """A file on which all learners have run."""
 
-    def show(self, reports: Sequence[Report], stderr: Stderr) -> None:
-        """Print the reports on stdout, or on stderr if stdout is used for the predictions."""
-        if self.predictions == STDOUT:
-            stderr.show(to_text(reports, self.format, stderr.terminal()))
-        else:
-            write(lambda terminal: to_text(reports, self.format, terminal), self.format)
-
-    def export(self, reports: Sequence[Report], curves: Sequence[Curve]) -> None:
-        """Write the files of --out and --curve."""
-        if self.curve:
-            from ahpatron_cli.output.pictures import write_curve
-
-            write_curve(self.curve, curves)
-        if self.out:
-            write_atomically(self.out, to_text(reports, format_of_suffix(self.out, self.format)))
+    path: str
+    dataset: Dataset
+    summary: DataSummary
+    setups: Sequence[Setup]
+    results: Sequence[RunResult]
+    load_seconds: float
 
 
 @dataclass
 class Session:
     """A run of learners on one file after the other, with progress messages."""
 
-    paths: Sequence[str]
-    specs: Sequence[Setup]
-    preparation: Preparation
-    options: RunOptions
+    job: Job
     stderr: Stderr
     saved: SavedRun | None
     """Set if the run continues a model or is saved."""
     predictions: PredictionWriter | None
     keeps_results: bool
     """Whether anything but the predictions and the table is written."""
+    reports: list[Report] = field(default_factory=list, init=False)
+    """The report of each file."""
     curves: list[Curve] = field(default_factory=list, init=False)
     """The learning curve of each learner on each file."""
     ended_by: str | None = field(default=None, init=False)
@@ -122,215 +102,248 @@ class Session:
 
     def __post_init__(self) -> None:
         self._continued: Encoder | None = None
-        self._resumes = self.saved is not None and self.saved.model is not None
-        if self.saved:
-            self.specs = [self.saved.model.setup] if self.saved.model else self.specs
-            self._continued = self.saved.encoder
+        self._resumes = False
         self._waits = False
-        # state of the file that is currently run
-        self._source: Source | None = None
-        self._progress: Callable[..., None]
-        self._figures: dict[str, tuple[int, str]] = {}
-        """Next milestone (in rounds) and latest counts as text, of each pass."""
+        if self.saved is None:
+            return
+        self._continued = self.saved.encoder
+        if self.saved.model:
+            self._resumes = True
+            self.job = replace(self.job, setups=[self.saved.model.setup])
 
-    def run(self, path: str) -> Report:
+    def run(self) -> None:
+        """Run on all files, or until a signal ends a stream."""
+        for path in self.job.paths:
+            self.reports.append(self._run_file(path))
+            if self.ended_by:
+                return
+
+    def _run_file(self, path: str) -> Report:
         """Run all learners and repeats on one file.
 
         A file is scanned for its labels first if outputs are written row by row, or if labels have
         weights. Otherwise the run assumes the labels of the first rows, and starts again if a later
         row has another label.
         """
-        if self.saved or self.predictions or self.options.costs:
-            return self._run(path, may_restart=False)
+        may_restart = not (self.saved or self.predictions or self.job.options.costs)
         try:
-            return self._run(path, may_restart=True)
+            played = self._play(path, may_restart=may_restart)
         except NewLabelError as found:
+            if not may_restart:
+                raise
             self.stderr.note(f"{found}: the run starts again with all labels of the file")
-            return self._run(path, may_restart=False)
+            played = self._play(path, may_restart=False)
+        if self.job.options.curve:
+            several = len(self.job.paths) > 1
+            windowed = self.job.options.window > 0
+            curves = curves_of(path, played.results, names_path=several, windowed=windowed)
+            self.curves += curves
+        self._note_and_warn(played)
+        return self._report(played)
 
-    def _run(self, path: str, *, may_restart: bool) -> Report:
-        options, stderr, started = self.options, self.stderr, time.perf_counter()
-        stderr.prefix = f"{Path(path).name}: " if len(self.paths) > 1 else ""
-        if path == "-" and sys.stdin is not None and sys.stdin.isatty():
-            stderr.note("reading standard input; Ctrl-D ends it")
-        dataset: Dataset
-        with ExitStack() as opened:
-            if not options.in_memory:
-                opened.enter_context(watch.ending_stream(self._print_figures))
-            source = opened.enter_context(open_source(path))
-            if options.in_memory:
-                dataset = load(source, self.preparation, self._continued)
-            else:
-                preparation = replace(self.preparation, may_lack_labels=True)
-                dataset = stream(
-                    source,
-                    preparation,
-                    self._continued,
-                    on_wait=self._note_waiting,
-                    may_restart=may_restart,
-                )
-            loaded = time.perf_counter() - started
-            needs_horizon = any("horizon" in spec.kind.specs() for spec in self.specs)
-            known = (dataset.in_memory or needs_horizon) and not self._resumes
-            horizon = dataset.count_rounds() if known else None
-            setups = with_sigma(self.specs, dataset, stderr.note)
-            runs = self._begin(setups, dataset, horizon)
+    def _play(self, path: str, *, may_restart: bool) -> _Played:
+        """Open a file, let all learners run on it, and close it."""
+        options = self.job.options
+        started = time.perf_counter()
+        self.stderr.prefix = f"{Path(path).name}: " if len(self.job.paths) > 1 else ""
+        progress = RunProgress(self.stderr)
+        with self._opened(path, progress) as source:
+            dataset = self._read(source, may_restart=may_restart)
+            load_seconds = time.perf_counter() - started
+            horizon = self._horizon(dataset)
+            runs = self._begin(dataset, horizon)
             setups = [run.setup for run in runs]
-            self._source = None if options.in_memory else source
-            total = len(runs) * options.repeats if options.in_memory else source.size
-            rows = self.predictions is not None and self.predictions.to_stdout
-            with stderr.progress(total, Path(path).name, beside_rows=rows) as self._progress:
-                results = self._learn(dataset, runs)
+            with self._shown(source, progress, passes=len(runs) * options.repeats):
+                results = self._learn(dataset, runs, progress)
             self.ended_by = watch.ended_by
             summary = dataset.summary()
         if not options.in_memory:  # reading alternated with learning: subtract the latter
             learning = sum(result.seconds for result in results)
-            loaded = max(time.perf_counter() - started - learning, 0.0)
-        if options.curve:
-            self._add_curves(path, results)
-        own = [setup.learner for setup in setups if setup.kind.own_kernel]
-        kernels = {setup.kernel for setup in setups if setup.kernel}
-        encoder = dataset.encoder
-        scale = encoder.scale
-        unneeded = [f"--scale {scale} is applied, but {name} does not need it" for name in own]
-        for note in [*summary.notes, *(unneeded if scale != "none" else ())]:
-            stderr.note(note)
-        warnings = [text for result in results for text in result.warnings]
-        if summary.sorted_labels and not options.shuffle:
-            warnings.append("the rows are sorted by label; --shuffle permutes them")
-        warnings += near_tie_warning(result.record for result in results)
-        unshifted = any(KERNELS[name].distance is None for name in kernels)
-        if encoder.scaler and not encoder.dense and unshifted:
-            warnings.append(f"--scale {scale} divides sparse data and does not shift them")
-        for warning in dict.fromkeys(warnings):
-            stderr.warn(warning)
-        certificates = None
-        if options.certify:
-            from ahpatron_cli.certify import certified
+            load_seconds = max(time.perf_counter() - started - learning, 0.0)
+        return _Played(
+            path=path,
+            dataset=dataset,
+            summary=summary,
+            setups=setups,
+            results=results,
+            load_seconds=load_seconds,
+        )
 
-            certificates = certified(
-                dataset, summary.record, setups, results, seed=options.seed, asked=options.theorem
-            )
-        more = {"unlabelled": summary.unlabelled, "ended_by": self.ended_by}
-        return Report(
-            version=__version__,
-            data=summary.record,
-            runs=[structs.replace(result.record, **more) for result in results],
-            load_seconds=loaded,
-            shuffled=options.shuffle,
-            certified=certificates,
+    # Reading --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _opened(self, path: str, progress: RunProgress) -> Iterator[Source]:
+        """Context manager: the source of a file; if it is a stream, signals end it orderly."""
+        if path == "-" and sys.stdin is not None and sys.stdin.isatty():
+            self.stderr.note("reading standard input; Ctrl-D ends it")
+        with ExitStack() as opened:
+            if not self.job.options.in_memory:
+                opened.enter_context(watch.ending_stream(progress.print_counts))
+            yield opened.enter_context(open_source(path))
+
+    def _read(self, source: Source, *, may_restart: bool) -> Dataset:
+        """The data set of a source: in memory, or a stream."""
+        preparation = self.job.preparation
+        if self.job.options.in_memory:
+            return load(source, preparation, self._continued)
+        return stream(
+            source,
+            replace(preparation, may_lack_labels=True),
+            self._continued,
+            on_wait=self._note_waiting,
+            may_restart=may_restart,
         )
 
     def _note_waiting(self, rows: int) -> None:
         if not self._waits:
             self.stderr.note(
-                f"waiting for the first rows, {self.preparation.warm_up:,} with labels, which "
+                f"waiting for the first rows, {self.job.preparation.warm_up:,} with labels, which "
                 f"tables, --scale and --sigma auto require: {rows:,} have arrived "
                 "(a smaller --warm-up N requires fewer)"
             )
         self._waits = True
 
-    def _begin(self, setups: Sequence[Setup], dataset: Dataset, horizon: int | None) -> list[Run]:
-        """Begin the first pass of the learners that can run on this file; warn about the others."""
-        if self.options.certify and dataset.encoder.classes:
+    # Learning -------------------------------------------------------------------------------------
+
+    def _horizon(self, dataset: Dataset) -> int | None:
+        """The number of rounds, if it is known or a learner needs it."""
+        if self._resumes:
+            return None
+        needed = any("horizon" in setup.kind.specs() for setup in self.job.setups)
+        if not needed and not dataset.in_memory:
+            return None
+        return dataset.count_rounds()
+
+    def _begin(self, dataset: Dataset, horizon: int | None) -> list[Run]:
+        """The first pass of each learner that can run on this file; warns about the others."""
+        options = self.job.options
+        if options.certify and dataset.encoder.classes:
             raise usage("--certify requires two classes", "--positive LABEL selects one of them")
         if self.saved and self.saved.model:
-            return [self.saved.model.run(dataset.name, self.options)]
+            return [self.saved.model.run(dataset.name, options)]
         runs = list[Run]()
         faults = dict[str, ParameterError]()
-        for setup in setups:
+        for setup in with_sigma(self.job.setups, dataset, self.stderr.note):
             try:
-                runs.append(begin(dataset, setup, self.options, repeat=0, horizon=horizon))
+                runs.append(begin(dataset, setup, options, repeat=0, horizon=horizon))
             except ParameterError as error:
                 faults[setup.learner] = error
         if not runs:
-            problem = "; ".join(dict.fromkeys(map(str, faults.values())))
-            names = [fault.name for fault in faults.values() if fault.kind == "missing"]
-            missing = " ".join(f"-p {name}=N" for name in dict.fromkeys(names))
-            raise usage(problem, f"give `{missing}`" if missing else None)
+            raise _no_learner(list(faults.values()))
         for learner, fault in faults.items():
             self.stderr.warn(f"{fault}; left out: {learner}")
         return runs
 
-    def _learn(self, dataset: Dataset, runs: list[Run]) -> list[RunResult]:
-        """Run all passes over one file, of which `runs` have begun; return their results."""
-        options = self.options
-        observers: list[Observer] = [self._show]
-        self._figures.clear()
-        if writer := self.predictions:
+    @contextmanager
+    def _shown(self, source: Source, progress: RunProgress, *, passes: int) -> Iterator[None]:
+        """Context manager: show the progress line."""
+        in_memory = self.job.options.in_memory
+        total = passes if in_memory else source.size
+        rows = self.predictions is not None and self.predictions.to_stdout
+        name = Path(source.name).name
+        with self.stderr.progress(total, name, beside_rows=rows) as draw:
+            progress.begin(draw, None if in_memory else source)
+            yield
 
-            def write(run: Run, batch: Batch, scores: Floats) -> None:
-                schema = dataset.encoder.schema
-                names = label_names(dataset.labels(), schema)
-                try:
-                    writer.write_rounds(run, batch, scores, names, schema.id if schema else None)
-                except BrokenPipeError:
-                    if not self.keeps_results:
-                        raise
-                    writer.abandon()
-                    self.reader_left = True
-                    if not options.in_memory:
-                        watch.end_stream(signal.SIGPIPE)
-
-            observers.append(write)
+    def _learn(self, dataset: Dataset, runs: list[Run], progress: RunProgress) -> list[RunResult]:
+        """Run all passes over one file and return their results; `runs` are the first ones."""
+        options = self.job.options
+        observers: list[Observer] = [progress.show]
+        if self.predictions is not None:
+            observers.append(partial(self._write_rounds, self.predictions, dataset))
         if self.saved is not None:
-            return self.saved.run(dataset, runs[0], options=options, observers=observers)
+            return self.saved.run(dataset, runs[0], options, observers=observers)
         if not isinstance(dataset, RowsInMemory):
             return run_batches(dataset.batches(), runs, observers)
-        passes = len(runs) * options.repeats
-        if options.jobs > 1 and passes > 1 and not self.predictions:
-            setups = [run.setup for run in runs]
-            tasks = list(product(setups, range(options.repeats)))
-            return run_parallel(dataset, tasks, options, self._progress)
+        setups = [run.setup for run in runs]
+        tasks = list(product(setups, range(options.repeats)))
+        if options.jobs > 1 and len(tasks) > 1 and self.predictions is None:
+            return run_parallel(dataset, tasks, options, progress.show_passes)
+        begun = list(runs)
+        runs.clear()  # a learner that has finished is let go
         results = []
-        while runs:  # a learner that has finished is let go
-            run = runs.pop(0)
-            setup = run.setup
-            results.append(run_pass(dataset, run, observers))
-            del run
+        for setup in setups:
+            results.append(play(dataset, begun.pop(0), observers))
             for repeat in range(1, options.repeats):
                 result = run_repeat(dataset, setup, options, repeat=repeat, observers=observers)
                 results.append(result)
         return results
 
-    def _add_curves(self, path: str, results: Sequence[RunResult]) -> None:
-        """Add the learning curve of each learner: mean and standard deviation over its repeats."""
-        for group in grouped(results, lambda result: (result.record.learner,)):
-            first = group[0].record
-            rounds, mistakes, recent = np.stack([result.curve for result in group], axis=-1)
-            self.curves.append(
-                Curve(
-                    f"{path}: {first.learner}" if len(self.paths) > 1 else first.learner,
-                    rounds[:, 0].astype(np.int64),
-                    mistakes.mean(axis=1),
-                    recent.mean(axis=1) if self.options.window else None,
-                    mistakes.std(axis=1, ddof=1) if len(group) > 1 else None,
-                    sum(one.record.baseline_mistakes or 0 for one in group)
-                    / max(len(group) * first.rounds, 1),
-                    Path(path).name,
-                )
-            )
+    def _write_rounds(
+        self, writer: PredictionWriter, dataset: Dataset, run: Run, batch: Batch, scores: Floats
+    ) -> None:
+        """Write the predictions of a batch; if nobody reads them any more, end the stream."""
+        schema = dataset.encoder.schema
+        names = label_names(dataset.labels(), schema)
+        id_name = schema.id if schema else None
+        try:
+            writer.write_rounds(run, batch, scores, names=names, id_name=id_name)
+        except BrokenPipeError:
+            if not self.keeps_results:
+                raise
+            writer.abandon()
+            self.reader_left = True
+            if not self.job.options.in_memory:
+                watch.end_stream(signal.SIGPIPE)
 
-    def _show(self, run: Run, *_: object) -> None:
-        """Print messages after a batch: progress, rises of the mistake rate, counts with -v."""
-        learner, rounds, mistakes = run.setup.learner, run.rounds, run.mistakes
-        for number in run.drifts:
-            rose = f"{learner}: the mistake rate rose; noticed in round {number:,}"
-            self.stderr.warn(rose, timed=True)
-        rate = f"{100 * mistakes / max(rounds, 1):.2f} %"
-        recent = f", now {100 * run.recent.rate:.2f} %" if run.recent else ""
-        done = self._source.position if self._source else max(len(self._figures) - 1, 0)
-        self._progress(done, f"{rounds:,} rounds", f"{rate} mistakes{recent}")
-        name = f"{learner}, repeat {run.repeat}" if run.repeat else learner
-        figures = f"{name}: {rounds:,} rounds, {mistakes:,} mistakes ({rate})"
-        due = self._figures.get(name, (_FIRST_MILESTONE, ""))[0]
-        if rounds >= due:
-            self.stderr.detail(figures)
-            due = _FIRST_MILESTONE << (rounds // _FIRST_MILESTONE).bit_length()
-        self._figures[name] = due, figures
+    # Messages and the report ----------------------------------------------------------------------
 
-    def _print_figures(self, asked: bool) -> None:
-        """Print the latest counts: on SIGUSR1 (`asked`), or with -v once a minute."""
-        show: Callable[[str], None] = self.stderr.answer if asked else self.stderr.detail
-        for _, text in self._figures.values() or [(0, "no rows so far")]:
-            show(f"{now()} {text}")
+    def _note_and_warn(self, played: _Played) -> None:
+        """Print the notes and warnings about a file."""
+        scale = played.dataset.encoder.scale
+        for note in played.summary.notes:
+            self.stderr.note(note)
+        own_kernels = [setup.learner for setup in played.setups if setup.kind.own_kernel]
+        for learner in own_kernels if scale != "none" else ():
+            self.stderr.note(f"--scale {scale} is applied, but {learner} does not need it")
+        warnings = [text for result in played.results for text in result.warnings]
+        if played.summary.sorted_labels and not self.job.options.shuffle:
+            warnings.append("the rows are sorted by label; --shuffle permutes them")
+        warnings += near_tie_warning(result.record for result in played.results)
+        encoder = played.dataset.encoder
+        kernels = {setup.kernel for setup in played.setups if setup.kernel}
+        unshifted = any(KERNELS[name].distance is None for name in kernels)
+        if encoder.scaler and not encoder.dense and unshifted:
+            warnings.append(f"--scale {scale} divides sparse data and does not shift them")
+        for warning in dict.fromkeys(warnings):
+            self.stderr.warn(warning)
+
+    def _report(self, played: _Played) -> Report:
+        """The report of a file."""
+        summary = played.summary
+        runs = [
+            structs.replace(result.record, unlabelled=summary.unlabelled, ended_by=self.ended_by)
+            for result in played.results
+        ]
+        return Report(
+            version=__version__,
+            data=summary.record,
+            runs=runs,
+            load_seconds=played.load_seconds,
+            shuffled=self.job.options.shuffle,
+            certified=self._certificates(played),
+        )
+
+    def _certificates(self, played: _Played) -> list[Certificate | tuple[str, ...]] | None:
+        """The certificates of all runs; None without --certify."""
+        options = self.job.options
+        if not options.certify:
+            return None
+        from ahpatron_cli.certify import certified
+
+        return certified(
+            dataset=played.dataset,
+            data=played.summary.record,
+            setups=played.setups,
+            results=played.results,
+            seed=options.seed,
+            asked=options.theorem,
+        )
+
+
+def _no_learner(faults: Sequence[ParameterError]) -> UserError:
+    """The error if no learner can run on a file."""
+    problem = "; ".join(dict.fromkeys(map(str, faults)))
+    names = [fault.name for fault in faults if fault.kind == "missing"]
+    missing = " ".join(f"-p {name}=N" for name in dict.fromkeys(names))
+    return usage(problem, f"give `{missing}`" if missing else None)

@@ -1,27 +1,26 @@
-"""Steps of `ahpatron sweep` and `ahpatron report`: run missing trials, warn, write outputs."""
+"""Steps of `ahpatron sweep` and `ahpatron report`: run missing trials, warn about results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from msgspec import Struct
-
-from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
+from ahpatron_cli.atomic import exists
 from ahpatron_cli.cli.stderr import Stderr
-from ahpatron_cli.errors import one_of, usage
+from ahpatron_cli.errors import usage
 from ahpatron_cli.number_text import counted, percent
-from ahpatron_cli.output.formats import FORMATS, summary_to_text, trials_to_text, write
-from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.records import Outcome, grouped
 from ahpatron_cli.runner import near_tie_warning
+from ahpatron_cli.settings import Summary
 from ahpatron_cli.sweep.plan import SHORT_ROUNDS, Search, estimated_seconds, learner_and_data
-from ahpatron_cli.sweep.results_file import Contents, ResultsFile
+from ahpatron_cli.sweep.results_file import Contents, ResultsFile, read_results
 from ahpatron_cli.sweep.summary import (
     METRICS,
     Criterion,
+    DatasetSummary,
     Metric,
     SweepSummary,
     varied_numbers,
@@ -32,73 +31,9 @@ Runner: TypeAlias = Callable[[Sequence[Trial]], Iterator[Outcome | None]]
 """A function that runs trials and yields outcomes as they finish, and None while waiting."""
 
 
-class SummaryOutput(Struct, frozen=True):
-    """Outputs of a summary: stdout in one format, and files."""
-
-    format: str
-    plot: str | None
-    report: str | None
-    x: str | None
-    """The parameter on the x axis of plots."""
-    matrix: bool
-    """Whether to show only the matrix."""
-    out: str | None = None
-    trials: bool = False
-    """Whether to show one row per trial in place of tables."""
-
-    def check(self, inputs: Sequence[str], more: Mapping[str, str | None]) -> None:
-        """Check all output paths before a long run; `more` are further outputs, by option."""
-        one_of("format", self.format, FORMATS)
-        if self.x and not (self.plot or self.report):
-            raise usage("--x requires --plot FILE or --report FILE")
-        if self.trials and self.matrix:
-            raise usage("--trials and --matrix cannot be combined", "choose one of them")
-        formats = [self.format, *([format_of_suffix(self.out, self.format)] if self.out else [])]
-        for format in formats if self.trials else ():
-            trials_to_text([], format)
-        if self.plot:
-            from ahpatron_cli.output.pictures import picture_format
-
-            picture_format(self.plot)
-        if self.report:
-            from ahpatron_cli.output.html_report import check_report_path
-
-            check_report_path(self.report)
-        outputs = {"--plot": self.plot, "--report": self.report, "--out": self.out}
-        check_outputs({**outputs, **more}, inputs)
-
-    def write(self, summary: SweepSummary, trials: Sequence[Outcome], stderr: Stderr) -> None:
-        """Write the output files, then the summary to stdout."""
-        if self.plot and not summary.datasets:
-            stderr.warn(f"there is nothing to draw, so {self.plot} was not written")
-        elif self.plot:
-            from ahpatron_cli.output.pictures import write_plot
-
-            write_plot(self.plot, summary, self.x)
-        if self.report:
-            from ahpatron_cli.output.html_report import write_report
-
-            write_report(self.report, summary, self.x)
-        if self.out:
-            format = format_of_suffix(self.out, self.format)
-            write_atomically(self.out, self._text(summary, trials, format))
-        write(lambda terminal: self._text(summary, trials, self.format, terminal), self.format)
-
-    def _text(
-        self,
-        summary: SweepSummary,
-        trials: Sequence[Outcome],
-        format: str,
-        terminal: Terminal | None = None,
-    ) -> str:
-        if self.trials:
-            return trials_to_text(trials, format)
-        return summary_to_text(summary, format, terminal, only_matrix=self.matrix)
-
-
-def criterion_of(metric: str, tune_orders: int) -> Criterion:
-    """The criterion given by --metric and --tune-orders."""
-    return Criterion(METRICS[one_of("metric", metric, METRICS)], tune_orders)
+def criterion_of(summary: Summary) -> Criterion:
+    """The criterion given by --best-by and --tune-repeats."""
+    return Criterion(METRICS[summary.best_by], summary.tune_repeats)
 
 
 def parse_shard(text: str | None) -> tuple[int, int]:
@@ -119,52 +54,95 @@ def check_axis_of(trials: Sequence[Trial], x: str) -> None:
     check_axis(x, list(dict.fromkeys(names)))
 
 
+def stored_trials(path: str | None) -> Mapping[str, Outcome]:
+    """The trials in a results file, which need not exist."""
+    if path is None or not exists(path):
+        return {}
+    return read_results(path).trials
+
+
 def run_missing(search: Search, results: ResultsFile, run: Runner, stderr: Stderr) -> list[Outcome]:
     """Run and store the trials missing from the results file; return all outcomes."""
-    known, attempted = results.contents.trials, set[str]()
-
-    def done() -> str:
-        needed = search.needed(known)
-        count = len(needed) - len(search.missing(needed, known))
-        return f"{count} of {len(needed)} trials are in {results.path}" if count else ""
-
-    if stored := done():
-        stderr.note(f"{stored} already")
+    known = results.contents.trials
+    attempted = set[str]()
+    done = _done(search, results)
+    if done:
+        stderr.note(f"{done} already")
     try:
-        while left := [
-            trial
-            for trial in search.missing(search.needed(known), known)
-            if trial.id not in attempted
-        ]:
-            _run(left, search.criterion.metric, results, run, stderr)
+        while left := _left(search, known, attempted):
+            _run(left, search.criterion.metric, results, run=run, stderr=stderr)
             attempted.update(trial.id for trial in left)
     except BaseException:  # also a signal or a full disk
-        stderr.note(f"{done() or 'no trial was stored'}; the same command continues from there")
+        stored = _done(search, results) or "no trial was stored"
+        stderr.note(f"{stored}; the same command continues from there")
         raise
     return [trial.stored(known[trial.id]) for trial in search.needed(known) if trial.id in known]
 
 
+def _done(search: Search, results: ResultsFile) -> str:
+    """How many trials are stored, as text; empty if there are none."""
+    known = results.contents.trials
+    needed = search.needed(known)
+    count = len(needed) - len(search.missing(needed, known))
+    return f"{count} of {len(needed)} trials are in {results.path}" if count else ""
+
+
+def _left(search: Search, known: Mapping[str, Outcome], attempted: set[str]) -> list[Trial]:
+    """Trials that are missing and were not attempted by this command."""
+    missing = search.missing(search.needed(known), known)
+    return [trial for trial in missing if trial.id not in attempted]
+
+
 def _run(
-    trials: Sequence[Trial], metric: Metric, results: ResultsFile, run: Runner, stderr: Stderr
+    trials: Sequence[Trial], metric: Metric, results: ResultsFile, *, run: Runner, stderr: Stderr
 ) -> None:
-    best, values = max if metric.larger_is_better else min, dict[str, Any]()
-    done, failed, news = 0, 0, ""
+    """Run and store trials, with a progress line that names the best learner so far."""
+    best = _Best(metric)
+    done = 0
+    failed = 0
     with stderr.progress(len(trials), "sweep") as show:
         for outcome in run(trials):
             if outcome is not None:
                 results.add(outcome)
-                done, failed = done + 1, failed + (outcome.run is None)
-                value, shown = None, outcome.error
-                if outcome.run is not None:
-                    rate = percent(outcome.run.mistake_rate)
-                    value, shown = metric.of(outcome.run), f"{rate} %"
-                name = Path(outcome.data.path).name
-                stderr.detail(f"{name}, {outcome.learner}, permutation {outcome.repeat}: {shown}")
-                if value is not None:
-                    values[outcome.learner] = best(value, values.get(outcome.learner, value))
-                    name = best(values, key=values.__getitem__)
-                    news = f"best {metric.short} {metric.text(values[name])} {name}"
-            show(done, f"{done}/{len(trials)} trials" + f", {failed} failed" * bool(failed), news)
+                done += 1
+                failed += outcome.run is None
+                best.add(outcome)
+                stderr.detail(_detail(outcome))
+            count = f"{done}/{len(trials)} trials"
+            if failed:
+                count += f", {failed} failed"
+            show(done, count, best.text)
+
+
+def _detail(outcome: Outcome) -> str:
+    """A line of `-v` about an outcome."""
+    shown = outcome.error
+    if outcome.run is not None:
+        shown = f"{percent(outcome.run.mistake_rate)} %"
+    name = Path(outcome.data.path).name
+    return f"{name}, {outcome.learner}, permutation {outcome.repeat}: {shown}"
+
+
+class _Best:
+    """The learner with the best value of a metric so far."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+        self._values: dict[str, Fraction] = {}
+        self.text = ""
+        """Learner and value, for the progress line."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Take an outcome into account; failed ones have no value."""
+        value = self._metric.of(outcome.run) if outcome.run else None
+        if value is None:
+            return
+        best = max if self._metric.larger_is_better else min
+        values = self._values
+        values[outcome.learner] = best(value, values.get(outcome.learner, value))
+        learner = best(values, key=values.__getitem__)
+        shown = self._metric.text(float(values[learner]))
+        self.text = f"best {self._metric.short} {shown} {learner}"
 
 
 def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> None:
@@ -175,18 +153,20 @@ def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> N
     trials = replace(search, criterion=Criterion(), halving=False).needed({})
     left = search.missing(trials, known)
     print(f"{counted(len(trials), 'trial')}: {len(trials) - len(left):,} done, {len(left):,} left")
-    if left and (seconds := estimated_seconds(left)) is not None:
-        time = (
-            f"{seconds / jobs:.1f} s" if seconds < 600 * jobs else f"{seconds / jobs / 60:.0f} min"
-        )
-        judged = f"the first {SHORT_ROUNDS:,} rounds of one trial of each learner"
-        print(f"about {time} with --jobs {jobs}, judging by {judged}")
+    seconds = estimated_seconds(left) if left else None
+    if seconds is None:
+        return
+    seconds /= jobs
+    time = f"{seconds:.1f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
+    judged = f"the first {SHORT_ROUNDS:,} rounds of one trial of each learner"
+    print(f"about {time} with --jobs {jobs}, judging by {judged}")
 
 
 def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: Stderr) -> None:
     """Warn of near ties and of failed trials, which some formats omit."""
     if summary.failed:
-        trial, total = summary.failed[0], len(summary.failed) + summary.trials
+        trial = summary.failed[0]
+        total = len(summary.failed) + summary.trials
         stderr.warn(
             f"{len(summary.failed):,} of {counted(total, 'trial')} failed; the first, "
             f"{trial.learner} on {trial.data.path}: {trial.error}"
@@ -202,25 +182,29 @@ def warn_of_unequal_trials(summary: SweepSummary, stderr: Stderr) -> None:
 
     Some formats have no room for footnotes.
     """
-    for found in summary.datasets:
-        lacking = [one for one in found.settings if one.missing]
-        few = [one for one in lacking if not one.compared]
-        if lacking:
-            some = f"{len(lacking)} of {counted(len(found.settings), 'setting')}"
-            text = f"{found.name}: {some} without all permutations; compared on those that all have"
-            if few:
-                text += f", except {len(few)} with too few"
-            stderr.warn(text)
-        if found.unreported:
-            tune = f"only the {counted(found.criterion.tune_orders, 'permutation')} to choose on"
-            stderr.warn(f"{found.name}: left out, with {tune}: {', '.join(found.unreported)}")
     names: dict[str, dict[str, None]] = {}
     for found in summary.datasets:
+        _warn_of_missing_trials(found, stderr)
         for one in found.settings:
             names.setdefault(one.learner, {})[one.name] = None
     for learner, shown in names.items():
         if len(shown) > 1:
             stderr.warn(f"{learner} was run in several versions: {', '.join(shown)}")
+
+
+def _warn_of_missing_trials(found: DatasetSummary, stderr: Stderr) -> None:
+    """Warn of settings on a data set that were not run on all permutations."""
+    lacking = [one for one in found.settings if one.missing]
+    few = [one for one in lacking if not one.compared]
+    if lacking:
+        some = f"{len(lacking)} of {counted(len(found.settings), 'setting')}"
+        text = f"{found.name}: {some} without all permutations; compared on those that all have"
+        if few:
+            text += f", except {len(few)} with too few"
+        stderr.warn(text)
+    if found.unreported:
+        tune = f"only the {counted(found.criterion.tune_orders, 'permutation')} to choose on"
+        stderr.warn(f"{found.name}: left out, with {tune}: {', '.join(found.unreported)}")
 
 
 def note_other_editions(
@@ -246,5 +230,6 @@ def warn_of_damaged_lines(stderr: Stderr, path: str, contents: Contents) -> None
     if contents.torn:
         stderr.warn(f"{path}: the last line is torn: {counted(contents.torn, 'byte')} not used")
     if contents.damaged:
-        more = f" and {len(contents.damaged) - 1} more" * (len(contents.damaged) > 1)
+        others = len(contents.damaged) - 1
+        more = f" and {others} more" if others else ""
         stderr.warn(f"{path}:{contents.damaged[0]}: this line is damaged and not used{more}")

@@ -132,7 +132,7 @@ class Dataset(ABC):
         return self._seen.labels()
 
     def costs(self, by_label: Weights) -> tuple[float, ...] | None:
-        """Weights of examples in the order of the labels, from --cost; None if there are none."""
+        """Weights of examples in the order of the labels, from --weight; None if there are none."""
         if not by_label:
             return None
         if self.encoder.schema is None:
@@ -527,7 +527,7 @@ def _codes_in_memory(labels: Floats, preparation: Preparation, path: str) -> Lab
 
 
 def _codes_of_options(preparation: Preparation) -> LabelCodes | None:
-    """Codes of the labels that --positive or --labels names; None without these."""
+    """Codes of the labels that --positive or --classes names; None without these."""
     if preparation.positive is None and preparation.labels is None:
         return None
     return LabelCodes("option", preparation.labels or (), preparation.positive)
@@ -567,7 +567,7 @@ def _codes_of_table(schema: Schema, preparation: Preparation, path: str) -> tupl
         problem = f"{len(codes)} classes in the first rows: {listed(schema.labels)}"
         named = shlex.quote(",".join(schema.labels))
         hint = (
-            f"a pipe cannot be read ahead: name all labels (`--labels {named}`) or one "
+            f"a pipe cannot be read ahead: name all labels (`--classes {named}`) or one "
             "against all others: `--positive LABEL`"
         )
         raise bad_data(problem, path, hint=hint)

@@ -96,7 +96,7 @@ class Encoder:
             _refuse(too_far, batch, limit=DENSE_WIDTH, problem=problem, path=path, hint=hint)
 
     def weights(self, by_label: Weights, labels: Labels) -> tuple[float, ...]:
-        """Weights of examples (--cost) in the order of `labels`, those of the data so far.
+        """Weights of examples (--weight) in the order of `labels`, those of the data so far.
 
         A label of a table is given by its name; labels that are not given have weight 1.
         """
@@ -165,10 +165,10 @@ def _refuse(
 
 
 def _unknown_label(name: Name, names: Sequence[Name | None]) -> UserError:
-    """The error for a label of --cost that the data do not have."""
+    """The error for a label of --weight that the data do not have."""
     known = [_label_text(one) for one in names if one is not None]
     shown = _label_text(name)
-    problem = f"--cost names the label {shown}, which the data do not have"
+    problem = f"--weight names the label {shown}, which the data do not have"
     return usage(problem, f"the labels are {listed(known)}")
 
 

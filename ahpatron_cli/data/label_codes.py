@@ -212,10 +212,10 @@ class SeenLabels:
         """How to read a pipe with a label that does not fit."""
         unseen = self._expected - self._seen
         if unseen:  # the first rows would have been seen
-            return f"--cost names the label {show_all(unseen)}"
+            return f"--weight names the label {show_all(unseen)}"
         names = ",".join(map(show, sorted(self._seen)))
         return (
-            f"a pipe cannot be read ahead: name all labels (`--labels {names},…`) or one "
+            f"a pipe cannot be read ahead: name all labels (`--classes {names},…`) or one "
             f"against all others: `--positive {show(label)}`"
         )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-LAYOUTS = ("auto", "dense", "sparse")
-"""Values of --layout."""
 DENSE_WIDTH = 4096
 """Largest number of columns of dense rows."""
 DENSE_SHARE = 0.1

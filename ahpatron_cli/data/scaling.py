@@ -10,7 +10,6 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Rows, unit_rows
 
 LEARNED_SCALES = ("minmax", "standard")
 """Scales that are fitted to rows before learning."""
-SCALES = ("none", *LEARNED_SCALES, "unit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +85,7 @@ class Scaler:
 
 
 def scaled(rows: Rows, how: str) -> Rows:
-    """Rows scaled by any of `SCALES`, fitted to these rows themselves."""
+    """Rows scaled in one of these ways, fitted to these rows themselves."""
     if how == "none":
         return rows
     if how == "unit":

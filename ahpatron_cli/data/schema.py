@@ -295,7 +295,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             label = names.tolist()[wrong]
             hint = (
                 f"the labels are {listed(self.labels)}; ? stands for no label"
-                "; if a new class is in a pipe, `--labels A,B,C` must name all of them"
+                "; if a new class is in a pipe, `--classes A,B,C` must name all of them"
             )
             line = int(cells.lines[wrong])
             raise bad_data(f"the label {label!r} is unknown", path, line=line, hint=hint)

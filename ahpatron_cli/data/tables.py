@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -55,7 +55,7 @@ from ahpatron_cli.data.source import (
     first_batches,
     open_source,
 )
-from ahpatron_cli.errors import Place, UserError, bad_data, one_of, suggestion, usage
+from ahpatron_cli.errors import Place, UserError, bad_data, suggestion, usage
 from ahpatron_cli.signals import StreamEnded
 
 MAX_CATEGORIES = 1000
@@ -67,10 +67,6 @@ _UNNAMED_INDEX = ("", "Unnamed: 0")
 """Names of the first column of a CSV file if it is the index of pandas."""
 _INDEX_LEVEL = re.compile(r"__index_level_[0-9]+__")
 """Names under which pandas writes its index to Parquet and Arrow files."""
-POLICIES = ("indicator", "zero", "mean", "refuse")
-"""Values of --missing."""
-OF_TABLES = ("label", "id", "drop", "category", "missing")
-"""Options for tables only."""
 ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
 
@@ -103,27 +99,6 @@ class TableOptions(msgspec.Struct, frozen=True):
     given: tuple[str, ...] = ()
     """Options for tables only that the user has given, which LIBSVM text refuses."""
 
-    @classmethod
-    def of_command(
-        cls,
-        values: Mapping[str, Any],
-        given: Collection[str],
-        *,
-        positive: str | None,
-        labels: tuple[str, ...] = (),
-    ) -> TableOptions:
-        """The options of a command line; the user has given those that `given` names."""
-        return cls(
-            label=values["label"],
-            id=values["id"],
-            drop=tuple(values["drop"] or ()),
-            category=tuple(values["category"] or ()),
-            missing=values["missing"],
-            positive=positive,
-            labels=labels,
-            given=tuple(name for name in OF_TABLES if name in given),
-        )
-
     @property
     def words(self) -> tuple[tuple[str, str], ...]:
         """Options that differ from their defaults, as pairs of option name and text."""
@@ -142,7 +117,6 @@ class TableOptions(msgspec.Struct, frozen=True):
 
     def check(self, names: list[str], path: str) -> None:
         """Refuse options that do not fit a table with these columns."""
-        one_of("value of --missing", self.missing, POLICIES)
         if self.label is None:
             last = shlex.quote(names[-1])
             hint = f"the columns are {listed(names)}: often the last, --label {last}"
@@ -408,14 +382,14 @@ def _with_both_labels(schema: Schema) -> Schema:
 
 
 def _check_labels(schema: Schema, named: Collection[str], path: str) -> None:
-    """Refuse a table with a label that --labels does not name, if that is given."""
+    """Refuse a table with a label that --classes does not name, if that is given."""
     if not named:
         return
     kind = schema.label_kind
     known = {label_key(name, kind) for name in named}
     for name in schema.labels:
         if label_key(name, kind) not in known:
-            hint = f"--labels names {listed(named)}"
+            hint = f"--classes names {listed(named)}"
             raise bad_data(f"an unexpected label: {name}", path, hint=hint)
 
 

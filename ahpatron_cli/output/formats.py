@@ -12,7 +12,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
@@ -30,12 +30,13 @@ from ahpatron_cli.records import (
     to_json,
     with_params,
 )
+from ahpatron_cli.settings import Format
 
 if TYPE_CHECKING:  # NumPy and modules that need it are imported lazily
     from ahpatron_cli.records import Outcome, TrialData
     from ahpatron_cli.sweep.summary import DatasetSummary, Setting, SweepSummary
 
-FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
+FORMATS: tuple[str, ...] = get_args(Format)
 
 
 def write(text_for: Callable[[render.Terminal], str], format: str = "table") -> None:
@@ -264,7 +265,7 @@ def _matrix_rows(summary: SweepSummary) -> Iterator[Json]:
 
 
 def _setting_rows(summary: SweepSummary) -> Iterator[Json]:
-    """One row per data set and setting; with --tune-orders, per best setting of each learner."""
+    """One row per data set and setting; with --tune-repeats, per best setting of each learner."""
     for found in summary.datasets:
         settings = found.settings
         if found.criterion.tune_orders:

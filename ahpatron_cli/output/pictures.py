@@ -339,7 +339,7 @@ def check_axis(x: str | None, names: Sequence[str]) -> None:
     """Refuse a parameter for the x axis that is not varied; `names` are those that are."""
     if x is None or x in names:
         return
-    hint = "vary it: -g NAME=V1,V2"
+    hint = "vary it: -p NAME=V1,V2"
     if names:
         any_of = ", ".join(names)
         hint = suggestion(x, names) or f"use one of {any_of}"

@@ -4,7 +4,7 @@ For example:
 
 data = ["a.svm", "b.svm"]          # relative to this file
 learners = ["ahpatron", "bogd++"]
-repeats = 10
+repeats = 10                       # an option, as on the command line
 
 [grid]                             # of every learner that has the parameter
 budget = [100, 200, 400]
@@ -20,19 +20,33 @@ learner.fogd = { features = 300 }
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
+import msgspec
 from msgspec import DecodeError, Meta, Struct, ValidationError, toml
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.registry import is_path
 from ahpatron_cli.data.source import similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
+from ahpatron_cli.grid import Choice, Layer, expand
 from ahpatron_cli.runner import Setup
-from ahpatron_cli.sweep import grid
-from ahpatron_cli.sweep.grid import Choice, Layer, learner_name, own_learner
+from ahpatron_cli.settings import Option, SweepSettings, parts_of
+from ahpatron_cli.setups import (
+    check_names,
+    check_weights,
+    choose_learners,
+    default_learner,
+    learner_name,
+    own_learner,
+    parse_weights,
+    typed_layer,
+)
 
 MOST_TRIALS = 1_000_000
 ANY_ROUNDS = 1000
@@ -56,42 +70,23 @@ class Entry(Grids, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Document(Grids, frozen=True, forbid_unknown_fields=True):
-    """The content of a configuration file; options that it does not set are None."""
+    """The content of a configuration file, without options."""
 
     data: list[str | Entry] = []
     learners: list[str] = []
-    kernel: str | None = None
-    scale: str | None = None
-    repeats: Annotated[int, Meta(ge=1)] | None = None
-    seed: Annotated[int, Meta(ge=0)] | None = None
-    limit: Annotated[int, Meta(ge=1)] | None = None
-    positive: Annotated[float, Meta(ge=-1e300, le=1e300)] | None = None
-    shuffle: bool | None = None
 
 
-OPTIONS = ("kernel", "scale", "repeats", "seed", "limit", "positive", "shuffle")
+@dataclass(frozen=True)
+class Config:
+    """What a configuration file says."""
 
-
-class Job(Struct, frozen=True):
-    """Specification of a sweep, before any data file is read."""
-
-    files: Mapping[str, Layer] = {}
+    files: Mapping[str, Layer] = dataclasses.field(default_factory=dict)
     """Paths of the data files, with parameter values for this file only."""
     learners: Sequence[str] = ()
-    options: Mapping[str, Any] = {}
-    """Values of options, by name."""
-    given: Collection[str] = ()
-    """Names of the options that were given on the command line or in the configuration."""
+    settings: SweepSettings = SweepSettings()  # noqa: RUF009 - it cannot change
+    """Options of `sweep`; `given` names those that the file has."""
     layer: Layer = ()
     """Parameter values for all files."""
-    typed: Layer = ()
-    """Parameter values given on the command line, which override all others."""
-
-    def setups(self, path: str, rounds: int) -> Iterator[Setup]:
-        """All settings of all learners for a file with `rounds` rounds."""
-        layers = [self.layer, self.files[path], self.typed]
-        for learner in self.learners:
-            yield from grid.expand(learner, self.options["kernel"], layers, rounds)
 
     def choose_files(self, given: Sequence[str]) -> Mapping[str, Layer]:
         """The files given on the command line, with their settings from here; else all files.
@@ -113,42 +108,97 @@ class Job(Struct, frozen=True):
         return chosen or self.files
 
 
+@dataclass(frozen=True)
+class Job:
+    """Specification of a sweep, before any data file is read."""
+
+    files: Mapping[str, Layer]
+    """Paths of the data files, with parameter values for this file only."""
+    learners: Sequence[str]
+    settings: SweepSettings
+    """Options of the command line and of the configuration."""
+    layer: Layer
+    """Parameter values for all files."""
+    typed: Layer
+    """Parameter values given on the command line, which override all others."""
+
+    def setups(self, path: str, rounds: int) -> Iterator[Setup]:
+        """All settings of all learners for a file with `rounds` rounds."""
+        layers = [self.layer, self.files[path], self.typed]
+        for learner in self.learners:
+            yield from expand(learner, self.settings.learning.kernel, layers, rounds=rounds)
+
+
+# Reading a configuration --------------------------------------------------------------------------
+
+
 def _bare(path: str) -> str:
     name = Path(path)
     return name.stem if name.suffix in (".gz", ".bz2", ".xz") else name.name
 
 
-def read_config(path: str) -> Job:
+def _keys() -> dict[str, tuple[str, Option]]:
+    """The options that a configuration may set, by key, each with the field of its group.
+
+    Parameters of learners are in [grid]; results and outputs belong to the command line.
+    """
+    parts = parts_of(SweepSettings)
+    found = {"kernel": ("learning", parts["learning"].options["kernel"])}
+    for group in ("data", "tables", "order"):
+        for name, option in parts[group].options.items():
+            found[name] = (group, option)
+            for old in option.old_names:
+                found[old.lstrip("-").replace("-", "_")] = (group, option)
+    return found
+
+
+def read_config(path: str) -> Config:
     """Read a sweep from a TOML file; unknown keys are refused."""
-    code, hint, folder = ExitCode.USAGE, None, Path(path).parent  # not the current folder
     try:
-        document = toml.decode(Path(path).read_bytes(), type=Document)
-        learners = [
-            own_learner(str(folder / name)) if is_path(name) else name for name in document.learners
-        ]
-        own = {learner_name(one): one for one in learners if is_path(one)}
-        entries = (Entry(path=one) if isinstance(one, str) else one for one in document.data)
-        files = {
-            str(folder / one.path): _layer(one, f"{path}: {one.path}: ", own) for one in entries
-        }
-        options = {name: getattr(document, name) for name in OPTIONS}
-        given = {name: value for name, value in options.items() if value is not None}
-        layer = _layer(document, f"{path}: ", own)
-        return Job(files, learners, options=given, given=[*given], layer=layer)
+        content: dict[str, object] = toml.decode(Path(path).read_bytes())
+        keys = _keys()
+        options = {name: content.pop(name) for name in [*content] if name in keys}
+        document = msgspec.convert(content, Document)
+        return _config(path, document, _settings(options))
     except UserError as fault:
         fault.place = fault.place or Place(path)
         raise
     except OSError as error:
-        problem, code = f"the configuration cannot be read: {error.strerror}", ExitCode.NO_INPUT
+        problem = f"the configuration cannot be read: {error.strerror}"
         hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
+        place = Place(path)
+        raise UserError(problem, code=ExitCode.NO_INPUT, place=place, hint=hint) from None
     except ValidationError as error:
-        problem, _, where = str(error).partition(" - at `$.")
-        if "unknown field" in problem:
-            hint = f"the keys are {', '.join(Document.__struct_fields__)}; of [[data]] also path"
-        problem = f"{where.rstrip('`')}: {problem}" if where else problem
+        raise _illegal(path, str(error)) from None
     except (DecodeError, UnicodeDecodeError) as error:
-        problem = f"this is not TOML: {error}"
-    raise UserError(problem, code=code, place=Place(path), hint=hint)
+        raise UserError(f"this is not TOML: {error}", place=Place(path)) from None
+
+
+def _illegal(path: str, message: str) -> UserError:
+    """The error for a document that msgspec refuses with this message."""
+    problem, _, where = message.partition(" - at `$.")
+    hint = None
+    if "unknown field" in problem:
+        keys = [*Document.__struct_fields__, *_keys()]
+        hint = f"the keys are {', '.join(keys)}; of [[data]] also path"
+    if where:
+        problem = f"{where.rstrip('`')}: {problem}"
+    return UserError(problem, place=Place(path), hint=hint)
+
+
+def _config(path: str, document: Document, settings: SweepSettings) -> Config:
+    """The configuration of a document; paths in it are relative to its folder."""
+    folder = Path(path).parent
+    learners = [
+        own_learner(str(folder / name)) if is_path(name) else name for name in document.learners
+    ]
+    own = {learner_name(one): one for one in learners if is_path(one)}
+    files = {}
+    for one in document.data:
+        entry = Entry(path=one) if isinstance(one, str) else one
+        files[str(folder / entry.path)] = _layer(entry, f"{path}: {entry.path}: ", own)
+    layer = _layer(document, f"{path}: ", own)
+    return Config(files=files, learners=learners, settings=settings, layer=layer)
 
 
 def _layer(grids: Grids, where: str, own: Mapping[str, str]) -> Layer:
@@ -157,50 +207,106 @@ def _layer(grids: Grids, where: str, own: Mapping[str, str]) -> Layer:
     for name, params in grids.learner.items():
         one_of("learner", name, (*REGISTRY, *own))
         tables.append((own.get(name, name), f"learner.{name}", params))
-    return [
-        Choice(owner, name, tuple(map(str, value if isinstance(value, list) else [value])),
-               f"{where}{table}.{name}")
-        for owner, table, params in tables
-        for name, value in params.items()
-    ]  # fmt: skip
+    choices = []
+    for owner, table, params in tables:
+        for name, value in params.items():
+            texts = map(str, value if isinstance(value, list) else [value])
+            choices.append(Choice(owner, name, tuple(texts), shown=f"{where}{table}.{name}"))
+    return choices
 
 
-def make_job(
-    options: Mapping[str, Any], given: Collection[str], note: Callable[[str], None]
-) -> Job:
-    """Combine command line and configuration file to a `Job`; a usage error if they are invalid.
+def _settings(content: Mapping[str, object]) -> SweepSettings:
+    """The options of a configuration."""
+    settings = SweepSettings()
+    keys = _keys()
+    for key, value in content.items():
+        group, option = keys[key]
+        checked = _checked(key, option, value)
+        changed = dataclasses.replace(getattr(settings, group), **{option.name: checked})
+        given = settings.given | {option.name}
+        settings = dataclasses.replace(settings, given=given, **{group: changed})
+    return settings
 
-    `options` are the values of all options of `sweep`; the configuration sets those that are not
-    `given` on the command line.
-    """
-    config = read_config(options["config"]) if options["config"] else Job()
-    unset = {name: value for name, value in config.options.items() if name not in given}
-    options = {**options, **unset}
-    if options["shuffle"] is None:
-        options["shuffle"] = options["repeats"] > 1
-    files = config.choose_files(options["data"] or ())
+
+def _checked(key: str, option: Option, value: object) -> object:
+    """A value of a configuration as its group has it; a usage error if it is illegal."""
+    if option.legal and isinstance(value, str):
+        one_of(key, value, option.legal)
+    if option.takes_text and isinstance(value, int | float) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise usage(f"{key} takes a finite number, got {value}")
+        return str(value)
+    try:
+        checked = msgspec.convert(value, option.type)
+    except ValidationError as error:
+        raise usage(f"{key}: {error}") from None
+    if option.is_integer and not option.at_least <= checked < option.below:
+        raise usage(f"{key} takes {option.at_least} to {option.below - 1}, got {checked}")
+    return checked
+
+
+# The job ------------------------------------------------------------------------------------------
+
+
+def make_job(paths: Sequence[str], settings: SweepSettings, note: Callable[[str], None]) -> Job:
+    """Combine command line and configuration file to a `Job`; a usage error if they are invalid."""
+    config = Config()
+    if settings.sweep.config:
+        config = read_config(settings.sweep.config)
+    merged = _merged(settings, config.settings)
+    files = config.choose_files(paths)
     if not files or "-" in files:
         raise usage("a sweep requires data files", "name some, or list them in --config FILE")
-    meant = grid.choose_learners(config.learners)
-    set_by_user = {*given, *config.given}
-    learners = grid.choose_learners(options["learner"] or ()) or meant
-    learners = learners or [grid.default_learner(options, set_by_user)]
-    kernel = one_of("kernel", options["kernel"], KERNELS)
+    one_of("kernel", merged.learning.kernel, KERNELS)
+    meant = choose_learners(config.learners)
+    learners = choose_learners(merged.learning.learner) or meant
+    if not learners:
+        learners = [default_learner(merged.learning, merged.tables, merged.given)]
+    _check_layers(config, learners, meant, kernel=merged.learning.kernel)
+    job = Job(
+        files=files,
+        learners=learners,
+        settings=merged,
+        layer=config.layer,
+        typed=typed_layer(merged.learning, settings.given, learners, note=note, several=True),
+    )
+    _check_trials(job)
+    return job
+
+
+def _merged(typed: SweepSettings, config: SweepSettings) -> SweepSettings:
+    """The settings of the command line, with those of the configuration that it does not give."""
+    merged = dataclasses.replace(typed, given=typed.given | config.given)
+    for group, part in parts_of(SweepSettings).items():
+        configured = getattr(config, group)
+        names = (config.given - typed.given) & {*part.options}
+        values = {name: getattr(configured, name) for name in names}
+        changed = dataclasses.replace(getattr(typed, group), **values)
+        merged = dataclasses.replace(merged, **{group: changed})
+    return merged
+
+
+def _check_layers(
+    config: Config, learners: Sequence[str], meant: Sequence[str], *, kernel: str
+) -> None:
+    """Refuse unknown parameters in a configuration, also of learners that -l leaves out."""
     for layer in (config.layer, *config.files.values()):
-        # includes learners that -l leaves out
-        grid.check_names(layer, [*REGISTRY, *meant], kernel)
+        check_names(layer, [*REGISTRY, *meant], kernel)
         for choice in layer:
             if choice.learner and choice.learner not in {*learners, *meant}:
                 name = learner_name(choice.learner)
                 problem = f"{choice.shown}: {name} is not among the learners of this sweep"
                 raise usage(problem, f"add {name} to `learners`, or leave out [learner.{name}]")
-    typed = grid.typed_layer(options, given, learners, kernel, note)
-    job = Job(files, learners, options, set_by_user, config.layer, typed)
+
+
+def _check_trials(job: Job) -> None:
+    """Check that all values are legal, and that there are not too many."""
+    settings = job.settings
+    weights = parse_weights(settings.data, settings.tables)
     count = 0
-    for path in files:  # check that all values are legal
+    for path in job.files:
         setups = list(job.setups(path, ANY_ROUNDS))
-        grid.check_costs(grid.parse_costs(options), setups)
-        count += options["repeats"] * len(setups)
+        check_weights(weights, setups)
+        count += settings.order.repeats * len(setups)
     if count > MOST_TRIALS:
         raise usage(f"{count:,} trials; at most {MOST_TRIALS:,}", "try fewer values at once")
-    return job

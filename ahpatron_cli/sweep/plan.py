@@ -21,7 +21,8 @@ from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.records import PREPARED, DataRecord, Outcome, TrialData, grouped, setting_key
 from ahpatron_cli.runner import Setup, params_of, with_sigma
-from ahpatron_cli.sweep import grid
+from ahpatron_cli.settings import SweepSettings, all_options
+from ahpatron_cli.setups import parse_weights, preparation_of
 from ahpatron_cli.sweep.config import Job
 from ahpatron_cli.sweep.summary import (
     MISTAKE_RATE,
@@ -35,8 +36,6 @@ from ahpatron_cli.sweep.trial import Trial, run_trials
 Outcomes: TypeAlias = Mapping[str, Outcome]
 """The outcome of each trial that was run, by its id."""
 
-SEARCHES = ("grid", "halving")
-"""Values of `--search`."""
 KEPT = 3
 """Factor of successive halving: a third of the settings is kept, for three times the rounds."""
 FEWEST_ROUNDS = 500
@@ -57,9 +56,10 @@ def plan(
 
     The parsed files are stored in `folder` for the worker processes.
     """
-    options = job.options
-    preparation = grid.preparation(options, job.given)
-    costs = grid.parse_costs(options)
+    settings = job.settings
+    order = settings.order
+    preparation = preparation_of(settings.data, settings.tables, settings.given)
+    costs = parse_weights(settings.data, settings.tables)
     trials: dict[str, Trial] = {}
     seen: dict[str, str] = {}
     for number, path in enumerate(job.files):
@@ -75,14 +75,14 @@ def plan(
         setups = with_sigma(list(job.setups(path, record.rounds)), dataset, notes.append)
         for text in notes:
             note(f"{Path(path).name}: {text}")
-        if summary.sorted_labels and not options["shuffle"]:
+        if summary.sorted_labels and not order.permutes:
             warn(f"{Path(path).name}: the rows are sorted by label; --shuffle permutes them")
         mapped = folder / str(number)
         _store(dataset, mapped)
-        data = _data_of(dataset, record, shuffled=options["shuffle"], costs=costs)
-        first = [_first_trial(setup, data, preparation, seed=options["seed"]) for setup in setups]
+        data = _data_of(dataset, record, shuffled=order.permutes, costs=costs)
+        first = [_first_trial(setup, data, preparation, seed=order.seed) for setup in setups]
         # permutation by permutation, so that results of an interrupted sweep are comparable
-        for repeat, one in product(range(options["repeats"]), first):
+        for repeat, one in product(range(order.repeats), first):
             trial = replace(one, repeat=repeat, metrics=metrics, mapped=str(mapped))
             trials.setdefault(trial.id, trial)
     return list(trials.values())
@@ -160,8 +160,9 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     if kernel in KERNELS:
         words += _parameter_words(KERNELS[kernel], params)
     words += _parameter_words(kind, params)
+    flags = {option.saved_as: option.flag for option in all_options(SweepSettings).values()}
     for name, text in data.all_options:
-        words += [f"--{name}", text]
+        words += [flags[name.replace("-", "_")], text]
     seed = min(seed for seed, _ in setting.values)
     if seed:
         words += ["--seed", str(seed)]
@@ -212,8 +213,8 @@ class Search:
 
     Successive halving runs all settings of a learner on the first rounds of each permutation, keeps
     the best third, runs these on three times as many rounds, and so on; the last few are run in
-    full. With --tune-orders only the best setting is run on the other permutations. The next trials
-    depend on the results alone, so the same command continues after any interruption.
+    full. With --tune-repeats only the best setting is run on the other permutations. The next
+    trials depend on the results alone, so the same command continues after any interruption.
     """
 
     trials: Sequence[Trial]

@@ -154,8 +154,8 @@ class Setting:
             value = self.metric.of(self.finished[order])
             if value is None:
                 name = self.metric.name
-                problem = f"--metric {name}: some trials were not measured by it"
-                raise usage(problem, f"`ahpatron sweep` with --metric {name} runs them again")
+                problem = f"--best-by {name}: some trials were not measured by it"
+                raise usage(problem, f"`ahpatron sweep` with --best-by {name} runs them again")
             values[order] = value
         return values
 
@@ -227,7 +227,7 @@ class DatasetSummary:
     settings: Sequence[Setting]
     """All settings: learners in the order of the registry, then by parameter values."""
     best: Sequence[Setting]
-    """The best setting of each learner; with --tune-orders, on the other permutations."""
+    """The best setting of each learner; with --tune-repeats, on the other permutations."""
     tried: Mapping[str, Sequence[Params]]
     """Parameters of all settings of each learner, including those run on prefixes only."""
     criterion: Criterion = Criterion()
@@ -239,7 +239,7 @@ class DatasetSummary:
 
     @property
     def unreported(self) -> list[str]:
-        """Names of learners without a permutation beyond those of --tune-orders."""
+        """Names of learners without a permutation beyond those of --tune-repeats."""
         reported = {setting.name for setting in self.best}
         names = dict.fromkeys(setting.name for setting in self.settings)
         return [name for name in names if name not in reported]
@@ -441,7 +441,7 @@ def _summarise_data(
         keys = {leader.key for leader in leaders}
         others = settings_on(lambda trial: trial.repeat >= tune and trial.key in keys)
         if not others:
-            problem = f"--tune-orders {tune}: {name} has too few permutations"
+            problem = f"--tune-repeats {tune}: {name} has too few permutations"
             raise usage(problem, "run more --repeats")
         best = _ranked([group[0] for group in others], sampled=sampled)
     settings = _placed(groups, leaders, best, tuned=bool(tune), sampled=sampled)
@@ -497,13 +497,13 @@ def _placed(
     """All settings, each with its difference to the best and with what it is the best of.
 
     `groups` and `leaders` are the settings of each learner and the best of them; `best` are the
-    latter as reported, with --tune-orders on other permutations.
+    latter as reported, with --tune-repeats on other permutations.
     """
     winners = {one.key for one in best if one.best_of_data}
     overall = best_of(leaders)
     settings = []
     for group, leader in zip(groups, leaders, strict=True):
-        # --tune-orders reports on one setting of a learner; without it, others may be as good
+        # --tune-repeats reports on one setting of a learner; without it, others may be as good
         equal = [leader.key] if tuned else _equally_good(group)
         for one in group:
             leads = one.key == leader.key

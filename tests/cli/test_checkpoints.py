@@ -9,9 +9,8 @@ import pytest
 import typer.main
 
 from ahpatron_cli import checkpoints
-from ahpatron_cli.cli.app import app
-from ahpatron_cli.cli.options import flag
-from ahpatron_cli.cli.run import OF_THE_CALL, OF_THE_MODEL, OF_THE_STREAM
+from ahpatron_cli.cli.app import application
+from ahpatron_cli.settings import Owner, RunSettings, all_options
 from support.command import Ahpatron, wait_until_read
 from support.labels import EVERY, NUMBERS, libsvm, table
 
@@ -69,7 +68,7 @@ def test_a_signal_while_a_pipe_is_read_again_leaves_the_checkpoint(
     ahpatron: Ahpatron, kind: str, number: signal.Signals, code: int
 ) -> None:
     lines = libsvm(NUMBERS[kind], 600).splitlines(keepends=True)
-    words = ("run", "-", "--labels", ",".join(NUMBERS[kind]), "-B", 20, "--checkpoint", "c.npz")
+    words = ("run", "-", "--classes", ",".join(NUMBERS[kind]), "-B", 20, "--checkpoint", "c.npz")
     ahpatron.succeed(*words, stdin="".join(lines[:300]).encode())
     checkpoint = ahpatron.folder / "c.npz"
     before = checkpoint.read_bytes()
@@ -109,7 +108,7 @@ def test_a_signal_after_the_checkpoint_keeps_what_was_learned(ahpatron: Ahpatron
 @pytest.mark.parametrize("other", ["-1", "0"])
 def test_a_pipe_that_has_shown_one_label_only_can_go_on(ahpatron: Ahpatron, other: str) -> None:
     """Label 1 may be of the pair -1/+1 or 0/1: the checkpoint must not decide it."""
-    words = ("run", "-", "--checkpoint", "c.npz", "--every", 64)
+    words = ("run", "-", "--checkpoint", "c.npz", "--save-every", 64)
     first = "".join(f"1 1:{i % 5}\n" for i in range(100))
     second = "".join(f"{other} 1:{i % 5}\n" for i in range(100))
     with ahpatron.start(*words) as process:
@@ -135,8 +134,8 @@ CHANGED = {
     "theorem": "--theorem 4",
     "scale": "--scale standard",
     "positive": "--positive no",
-    "cost": "--cost yes=5",
-    "labels": "--labels no,yes,maybe",
+    "weight": "--weight yes=5",
+    "classes": "--classes no,yes,maybe",
     "layout": "--layout sparse",
     "warm_up": "--warm-up 50",
     "label": "--label other",
@@ -169,20 +168,22 @@ BEGUN = ("run", "t.csv", "--label", "y", "--drop", "name", "--drop", "other", "-
 
 
 def option_names(command: str) -> set[str]:
-    commands: Any = typer.main.get_command(app)
+    commands: Any = typer.main.get_command(application())
     return {param.name for param in commands.commands[command].params}
 
 
-def test_no_option_of_run_belongs_to_two_things() -> None:
-    assert not OF_THE_MODEL & OF_THE_STREAM
-    assert not OF_THE_CALL & (OF_THE_MODEL | OF_THE_STREAM)
+def belonging_to(*owners: Owner) -> list[str]:
+    options = all_options(RunSettings)
+    return sorted(name for name, option in options.items() if option.belongs_to in owners)
 
 
 def test_every_option_of_run_says_what_it_belongs_to() -> None:
-    assert option_names("run") == OF_THE_MODEL | OF_THE_STREAM | OF_THE_CALL
+    owners = {name: option.belongs_to for name, option in all_options(RunSettings).items()}
+    assert {*owners.values()} == {"model", "stream", "call"}
+    assert {*owners, "paths", "usual_help"} == option_names("run")
 
 
-@pytest.mark.parametrize("name", sorted(OF_THE_MODEL | OF_THE_STREAM))
+@pytest.mark.parametrize("name", belonging_to("model", "stream"))
 def test_a_checkpoint_refuses_every_option_that_changed(begun: Ahpatron, name: str) -> None:
     before = (begun.folder / "c.npz").read_bytes()
     words = [*BEGUN, "--checkpoint", "c.npz"]
@@ -206,10 +207,11 @@ def test_a_checkpoint_continues_if_no_option_changed(begun: Ahpatron) -> None:
     assert "continues after 150 rounds" in done.err
 
 
-@pytest.mark.parametrize("name", sorted(OF_THE_MODEL))
+@pytest.mark.parametrize("name", belonging_to("model"))
 def test_a_model_refuses_every_option_whose_value_it_has(begun: Ahpatron, name: str) -> None:
     said = begun.refusal(2, "run", "t.csv", "--resume", "m.npz", *CHANGED[name].split())
-    assert f"{flag(name)} cannot be combined with --resume" in said
+    flag = all_options(RunSettings)[name].flag
+    assert f"{flag} cannot be combined with --resume" in said
 
 
 def test_the_order_of_repeated_options_does_not_matter(begun: Ahpatron) -> None:
@@ -221,4 +223,4 @@ def test_what_belongs_to_the_call_may_change(begun: Ahpatron, tmp_path: Path) ->
     moved = tmp_path / "moved.csv"
     moved.write_bytes((begun.folder / "t.csv").read_bytes())
     words = ("run", moved, *BEGUN[2:], "--checkpoint", "c.npz", "--metrics", "--window", 50)
-    assert "continues after 150 rounds" in begun.succeed(*words, "--every", 7, "-v").err
+    assert "continues after 150 rounds" in begun.succeed(*words, "--save-every", 7, "-v").err

@@ -1,4 +1,4 @@
-"""`--cost LABEL=W`: examples of some labels weigh more."""
+"""`--weight LABEL=W`: examples of some labels weigh more."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 from ahpatron_cli.core import REGISTRY, Gaussian, Player
 from support.command import Ahpatron
 
-BOTH = ("--cost", "-1=2", "--cost", "1=2")
+BOTH = ("--weight", "-1=2", "--weight", "1=2")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_the_costly_class_is_missed_less_often(
 ) -> None:
     plain, weighed = (
         ahpatron.run(rings, "-l", learner, "--sigma", 0.3, *cost)
-        for cost in ((), ("--cost", "1=20"))
+        for cost in ((), ("--weight", "1=20"))
     )
     assert weighed["false_negatives"] < plain["false_negatives"]
     assert weighed["false_positives"] > plain["false_positives"]
@@ -69,12 +69,12 @@ def test_each_class_has_its_cost(name: str) -> None:
 
 def test_a_sweep_weighs_as_run_does(ahpatron: Ahpatron, rings: Path) -> None:
     grid = (rings, "-l", "arow", "-g", "budget=10,20", "--sigma", "0.3", "--out", "r.jsonl")
-    costs = ("--cost", "1=5", "--cost", "-1=0.5")
+    costs = ("--weight", "1=5", "--weight", "-1=0.5")
     ahpatron.succeed("sweep", *grid)
     weighed = ahpatron.succeed("sweep", *grid, *costs)
     assert "already" not in weighed.err
     command = weighed.out[weighed.out.index("Best on") :].splitlines()[1].split()
-    assert command[-4:] == ["--cost", "-1=0.5", "--cost", "1=5"]
+    assert command[-4:] == ["--weight", "-1=0.5", "--weight", "1=5"]
     swapped = ahpatron.succeed("sweep", *grid, *costs[2:], *costs[:2])
     assert "2 of 2 trials" in swapped.err
     both = ahpatron.json("report", "r.jsonl")["datasets"]

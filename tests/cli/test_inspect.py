@@ -154,7 +154,7 @@ def test_the_metrics_of_a_rare_label_are_advised(ahpatron: Ahpatron) -> None:
     ahpatron.write("rare.svm", rare)
     (advice,) = [one for one in inspected(ahpatron, "rare.svm")["advice"] if "label 1" in one]
     assert "--metrics" in advice
-    assert "--cost" not in advice  # labels by chance: no weight helps
+    assert "--weight" not in advice  # labels by chance: no weight helps
 
 
 @pytest.mark.parametrize("rare", [1, -1])
@@ -171,7 +171,7 @@ def test_a_cost_is_advised_only_if_it_raises_f1(ahpatron: Ahpatron, rare: int) -
     (advice,) = [one for one in document["advice"] if f"label {rare}" in one]
     options = [word.strip(",;") for word in advice.split() if word.startswith(("--", f"{rare}="))]
     costs = options[-2:]
-    assert costs[0] == "--cost"
+    assert costs[0] == "--weight"
     command = shlex.split(document["next"][0])[1:]
     ways: list[list[str]] = [["--positive", str(rare)], ["--positive", str(rare), *costs]]
     plain, weighed = (

@@ -104,11 +104,11 @@ def test_a_third_label_late_in_a_file_is_found_by_inspect(late: Ahpatron) -> Non
 def test_a_third_label_late_in_a_pipe_is_refused(ahpatron: Ahpatron) -> None:
     said = ahpatron.refusal(65, "run", "-", "-B", "10", stdin=LATE.encode())
     assert "<stdin>:16001" in said
-    assert "--labels -1,1,2" in said
+    assert "--classes -1,1,2" in said
 
 
 def test_a_third_label_late_in_a_pipe_can_be_named(ahpatron: Ahpatron) -> None:
-    words = ("run", "-", "-B", "10", "--labels", "-1,1,2")
+    words = ("run", "-", "-B", "10", "--classes", "-1,1,2")
     assert ahpatron.json(*words, stdin=LATE.encode())["data"]["labels"] == [-1, 1, 2]
 
 
@@ -129,7 +129,7 @@ def test_other_labels_of_a_pipe_are_refused(ahpatron: Ahpatron) -> None:
     assert "--positive 2" in ahpatron.refusal(65, "run", "-", stdin=ONE_AND_TWO)
 
 
-@pytest.mark.parametrize("way", ["--labels 2,1", "--shuffle"])
+@pytest.mark.parametrize("way", ["--classes 2,1", "--shuffle"])
 def test_other_labels_of_a_pipe_must_be_named_unless_all_rows_are_held(
     ahpatron: Ahpatron, way: str
 ) -> None:
@@ -143,7 +143,7 @@ def test_the_positive_label_of_a_pipe_can_be_named(ahpatron: Ahpatron) -> None:
 
 
 def test_a_label_that_was_not_named_is_refused(ahpatron: Ahpatron) -> None:
-    assert "2" in ahpatron.refusal(65, "run", "-", "--labels", "1,3", stdin=ONE_AND_TWO)
+    assert "2" in ahpatron.refusal(65, "run", "-", "--classes", "1,3", stdin=ONE_AND_TWO)
 
 
 # Order --------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def run_way(ahpatron: Ahpatron, way: str, labels: tuple[str, ...], *options: obj
         words += ["--label", "y"]
     plain = labels in (EVERY["-1/+1"], EVERY["0/1"])
     if (way == "pipe" and not plain) or (way == "table in a pipe" and len(labels) > 2):
-        words += ["--labels", ",".join(labels)]
+        words += ["--classes", ",".join(labels)]
     words += ["--shuffle"] if "shuffled" in way else []
     path = "-" if "pipe" in way else ahpatron.write("t.csv" if "table" in way else "d.svm", text)
     return ahpatron("run", path, *words, stdin=text.encode())
@@ -199,7 +199,7 @@ def run_way(ahpatron: Ahpatron, way: str, labels: tuple[str, ...], *options: obj
 def test_a_cost_is_that_of_its_label(ahpatron: Ahpatron, kind: str, way: str) -> None:
     labels = EVERY[kind]
     for label in labels:
-        done = run_way(ahpatron, way, labels, "--cost", f"{label}=5")
+        done = run_way(ahpatron, way, labels, "--weight", f"{label}=5")
         assert done.code == 0, done.err
         (run,) = json.loads(done.out)["runs"]
         assert run["costs"] == [5 if one == label else 1 for one in labels]
@@ -211,15 +211,15 @@ def test_a_cost_of_a_label_that_no_row_has_is_refused(
     ahpatron: Ahpatron, kind: str, way: str
 ) -> None:
     strange = "0" if kind == "-1/+1" else "-1"
-    done = run_way(ahpatron, way, EVERY[kind], "--cost", f"{strange}=5")
+    done = run_way(ahpatron, way, EVERY[kind], "--weight", f"{strange}=5")
     assert done.out == ""
-    assert f"--cost names the label {strange}" in done.err
+    assert f"--weight names the label {strange}" in done.err
     assert done.code == 2 or (way == "pipe" and done.code == 65)  # if the rows came late
 
 
 def run_on_late_zeros(ahpatron: Ahpatron, cost: str) -> Outcome:
     """Rows with label 1 arrive, then others with 0; 1 may be of the pair -1/+1 or 0/1."""
-    with ahpatron.start("run", "-", "--cost", cost, "--json") as process:
+    with ahpatron.start("run", "-", "--weight", cost, "--json") as process:
         assert process.stdin
         process.stdin.write(data(1, 1))
         process.stdin.flush()
@@ -241,7 +241,7 @@ def test_a_label_that_the_costs_of_a_pipe_rule_out_is_refused(ahpatron: Ahpatron
     done = run_on_late_zeros(ahpatron, "-1=5")
     assert done.code == 65
     assert "unexpected label: 0" in done.err
-    assert "--cost names the label -1" in done.err
+    assert "--weight names the label -1" in done.err
 
 
 @IN_ORDER_OR_NOT
@@ -249,14 +249,14 @@ def test_the_other_of_two_labels_can_have_a_cost_beside_positive(
     ahpatron: Ahpatron, way: list[str]
 ) -> None:
     ahpatron.write("two.svm", data(*[1, 2] * 9))
-    found = ahpatron.run("two.svm", "--positive", "2", *way, "--cost", "1=5")
+    found = ahpatron.run("two.svm", "--positive", "2", *way, "--weight", "1=5")
     assert found["costs"] == [5, 1]
 
 
 @IN_ORDER_OR_NOT
 def test_the_positive_of_three_labels_can_have_a_cost(ahpatron: Ahpatron, way: list[str]) -> None:
     ahpatron.write("three.svm", data(*[1, 2, 3] * 9))
-    found = ahpatron.run("three.svm", "--positive", "2", *way, "--cost", "2=5")
+    found = ahpatron.run("three.svm", "--positive", "2", *way, "--weight", "2=5")
     assert found["costs"] == [1, 5]
 
 
@@ -265,7 +265,7 @@ def test_one_of_two_labels_in_the_rest_cannot_have_a_cost(
     ahpatron: Ahpatron, way: list[str]
 ) -> None:
     ahpatron.write("three.svm", data(*[1, 2, 3] * 9))
-    words = ("three.svm", "--positive", "2", *way, "--cost", "1=5")
+    words = ("three.svm", "--positive", "2", *way, "--weight", "1=5")
     assert "label 1" in ahpatron.refusal(2, "run", *words)
 
 
@@ -278,10 +278,10 @@ OF_CLASSES = ("--label", "y", "--id", "name", "-l", "metron")
 def test_classes_of_a_table_in_a_pipe_must_be_named(ahpatron: Ahpatron) -> None:
     said = ahpatron.refusal(65, "run", "-", *OF_CLASSES, stdin=CLASSES.encode())
     assert "3 classes in the first rows" in said
-    assert "--labels setosa,versicolor,virginica" in said
+    assert "--classes setosa,versicolor,virginica" in said
 
 
-NAMED = ("--labels", "virginica,setosa,versicolor")
+NAMED = ("--classes", "virginica,setosa,versicolor")
 
 
 def test_classes_of_a_table_in_a_pipe_are_learned_as_in_a_file(ahpatron: Ahpatron) -> None:
@@ -324,7 +324,7 @@ THIRD_CLASS = [f"c,{i % 3}\n" for i in range(30)]
 
 
 def test_a_class_that_comes_late_in_a_pipe_is_learned_if_it_was_named(ahpatron: Ahpatron) -> None:
-    options = ("-l", "metron", "--labels", "a,b,c")
+    options = ("-l", "metron", "--classes", "a,b,c")
     done = run_in_two_parts(ahpatron, TWO_CLASSES, THIRD_CLASS, *options)
     assert done.code == 0, done.err
     (run,) = json.loads(ahpatron.read("r.json"))["runs"]
@@ -337,7 +337,7 @@ def test_a_class_that_comes_late_in_a_pipe_is_refused_if_it_was_not_named(
     done = run_in_two_parts(ahpatron, TWO_CLASSES, THIRD_CLASS, "-l", "metron")
     assert done.code == 65
     assert "'c' is unknown" in done.err
-    assert "--labels" in done.err
+    assert "--classes" in done.err
 
 
 @pytest.mark.parametrize("kind", ["-1/+1", "0/1"])
@@ -345,7 +345,7 @@ def test_the_rare_label_of_a_table_may_come_late_in_a_pipe(ahpatron: Ahpatron, k
     """As in LIBSVM text: the first rows, of which the schema is made, have the other label."""
     frequent, rare = EVERY[kind]
     first = [f"{frequent},{i % 2}\n" for i in range(60)]
-    done = run_in_two_parts(ahpatron, first, [f"{rare},7\n"] * 20, "--cost", f"{rare}=5")
+    done = run_in_two_parts(ahpatron, first, [f"{rare},7\n"] * 20, "--weight", f"{rare}=5")
     assert done.code == 0, done.err
     assert done.out.splitlines()[-1].split(",")[-2] == rare
     document = json.loads(ahpatron.read("r.json"))
@@ -356,7 +356,7 @@ def test_the_rare_label_of_a_table_may_come_late_in_a_pipe(ahpatron: Ahpatron, k
 @pytest.mark.parametrize("path", ["t.csv", "-"], ids=["file", "pipe"])
 def test_a_label_of_a_table_that_was_not_named_is_refused(ahpatron: Ahpatron, path: str) -> None:
     ahpatron.write("t.csv", CLASSES)
-    words = ("run", path, *OF_CLASSES, "--labels", "setosa,virginica")
+    words = ("run", path, *OF_CLASSES, "--classes", "setosa,virginica")
     assert "unexpected label" in ahpatron.refusal(65, *words, stdin=CLASSES.encode())
 
 
@@ -364,5 +364,5 @@ def test_a_label_of_a_table_that_was_not_named_is_refused(ahpatron: Ahpatron, pa
 @pytest.mark.parametrize("path", ["t.csv", "-"], ids=["file", "pipe"])
 def test_labels_must_be_named_once_each(ahpatron: Ahpatron, path: str, wrong: str) -> None:
     ahpatron.write("t.csv", CLASSES)
-    words = ("run", path, *OF_CLASSES, "--labels", wrong)
-    assert "--labels" in ahpatron.refusal(2, *words, stdin=CLASSES.encode())
+    words = ("run", path, *OF_CLASSES, "--classes", wrong)
+    assert "--classes" in ahpatron.refusal(2, *words, stdin=CLASSES.encode())

@@ -260,7 +260,7 @@ def test_a_table_on_a_steady_pipe_waits_and_reports_it(ahpatron: Ahpatron) -> No
 def test_a_checkpoint_beside_predictions(ahpatron: Ahpatron, rings: Path, where: str) -> None:
     """Killed after a checkpoint: the same command writes the rows that are missing, no others."""
     lines = [text for line in lines_of(rings)[:400] for text in (line, "? 1:0.5 2:0.5\n")]
-    command = ["run", "-", "--sigma", 0.1, "--checkpoint", "c.npz", "--every", 64]
+    command = ["run", "-", "--sigma", 0.1, "--checkpoint", "c.npz", "--save-every", 64]
     command += ["--predictions", where]
     with live(ahpatron, *command) as run:
         written = run.ask("".join(lines[:200]), 201 if where == "-" else 0)

@@ -56,7 +56,7 @@ def assert_close(found: dict[str, Any], wanted: dict[str, Any]) -> None:
 
 WAYS = {
     **{name: f"-l {name} --sigma 0.1" for name in REGISTRY},
-    "costs": "--sigma 0.3 --cost 1=3",
+    "costs": "--sigma 0.3 --weight 1=3",
     "classes": "-l ahpatron+ -p multiclass=shared --sigma 0.3",
     "one learner per class": "--sigma 0.3",
     "scale and sigma": "--scale standard --sigma auto --warm-up 500",
@@ -197,7 +197,7 @@ def test_a_killed_run_goes_on_from_its_checkpoint(ahpatron: Ahpatron, rings: Pat
     kills = 0
     for _ in range(20):
         before = checkpoint.read_bytes() if checkpoint.exists() else b""
-        process = ahpatron.start(*options, "--checkpoint", "c.npz", "--every", "9000")
+        process = ahpatron.start(*options, "--checkpoint", "c.npz", "--save-every", "9000")
         while process.poll() is None and (
             not checkpoint.exists() or checkpoint.read_bytes() == before
         ):
@@ -223,7 +223,7 @@ def test_a_checkpoint_of_other_settings_or_data_is_refused(ahpatron: Ahpatron) -
     first, again = (ahpatron.json(*words, "-B", "40") for _ in range(2))
     assert record(again) == record(first)
     assert again["runs"][0]["this_file"] is None  # all rounds are of this file
-    for changed in ("-B 60", "-B 40 -l rbp", "-B 40 --seed 1", "-B 40 --cost 1=4", ""):
+    for changed in ("-B 60", "-B 40 -l rbp", "-B 40 --seed 1", "-B 40 --weight 1=4", ""):
         assert "another run" in ahpatron.refusal(2, *words, *changed.split())
     # the same values, in other rows
     ahpatron.write("s.svm", "+1 1:1\n-1 2:1 3:1 10:1 11:1 12:1\n" + "".join(rows[2:]))
@@ -238,7 +238,7 @@ def test_checkpoints_are_written_every_so_many_rounds(
     for name in ("rename", "replace"):
         real = getattr(os, name)
         monkeypatch.setattr(os, name, lambda *paths, r=real: (written.append(paths), r(*paths)))
-    options = ("--checkpoint", "c.npz", "--every", 10_000, "-B", 10)
+    options = ("--checkpoint", "c.npz", "--save-every", 10_000, "-B", 10)
     ahpatron.succeed("run", "-", *options, stdin=10 * rings.read_bytes())
     assert 2 <= len(written) <= 3
 

@@ -11,7 +11,7 @@ import pytest
 from support.command import REPOSITORY, Ahpatron
 
 OWN = (REPOSITORY / "docs" / "examples" / "own_learner.py").read_text()
-GRID = "-l ahpatron -l rbp -g budget=10,20 --repeats 3 --limit 60"
+GRID = "-l ahpatron -l rbp -p budget=10,20 --repeats 3 --limit 60"
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +75,9 @@ OPTIONS = {
     "--jobs": "0",
     "--max-features": "3000000000",
     "--positive": "one nan inf 1_0",
-    "--labels": "1 1,1 a,b",
-    "--cost": "1 1=0 1=nan one=2 7=2",
-    "--every": "5",
+    "--classes": "1 1,1 a,b",
+    "--weight": "1 1=0 1=nan one=2 7=2",
+    "--save-every": "5",
     "-p": "ridge=0 ridge=inf ridge radius=inf step=-1 step=0 rescale=1.5 rescale=0 degree=2",
 }
 """Options of `run`, and values that they refuse."""
@@ -112,10 +112,10 @@ RUN = [
     ("did you mean json?", "--format jsn"),
     ("did you mean --budget?", "--budgte 4"),
     ("--zzz", "--zzz"),
-    ("--positive", "--labels 1,2 --positive 1"),
-    ("1.0", "--cost 1=2 --cost 1.0=3"),
-    ("forgetron", "--cost 1=2 -l forgetron"),
-    ("--cost", "--cost 1=2 --certify"),
+    ("--positive", "--classes 1,2 --positive 1"),
+    ("1.0", "--weight 1=2 --weight 1.0=3"),
+    ("forgetron", "--weight 1=2 -l forgetron"),
+    ("--weight", "--weight 1=2 --certify"),
     ("U <=", "--theorem 4 -p radius=9"),
     ("c_t = 0.6", "--theorem 4 -p rescale=keep"),
     ("perceptron", "--theorem 2"),
@@ -123,7 +123,7 @@ RUN = [
     *((option, f"--resume m.npz {option} 1") for option in ("--budget", "--sigma", "--seed")),
     ("--scale", "--resume m.npz --scale unit"),
     ("--sigma", "--resume m.npz --sigma auto"),
-    ("--cost", "--resume m.npz --cost 1=2"),
+    ("--weight", "--resume m.npz --weight 1=2"),
     ("--learner", "--resume m.npz -l ahpatron"),
     ("--theorem", "--resume m.npz --theorem 6"),
     ("--certify", "--resume m.npz --certify"),
@@ -135,7 +135,7 @@ RUN = [
     ("--resume", "--checkpoint c.npz --resume m.npz"),
     ("--checkpoint", "--checkpoint c.npz --shuffle"),
     ("--curve", "--checkpoint c.npz --curve c.csv"),
-    ("--every", "--checkpoint c.npz --every 0"),
+    ("--save-every", "--checkpoint c.npz --save-every 0"),
     ("none.py:X", "-l none.py:X"),
     ("Nobody", "-l own.py:Nobody"),
     ("Learner", "-l own.py:HINGE"),
@@ -150,8 +150,8 @@ RUN = [
 """Exit code 2: what the error names, and what stands behind `run data.svm`."""
 
 SWEEP = [
-    ("-g epsilon", "-g epsilon=2"),
-    ("budget", "-g budget=20 -B 20"),
+    ("-p epsilon", "-p epsilon=2"),
+    ("budget", "-p budget=20 -B 20"),
     *(("--shard", f"--shard {shard}") for shard in ("0/3", "4/3", "3")),
     ("--scheduler", "--wait 9"),
     (".svg", "--plot a.jpg"),
@@ -160,24 +160,24 @@ SWEEP = [
     ("--jobs", "--jobs 0"),
     ("halvng", "--search halvng"),
     ("--shard", "--search halving --shard 1/2"),
-    ("--tune-orders", "--repeats 2 --tune-orders 1 --shard 1/2"),
-    ("--tune-orders", "--repeats 2 --tune-orders 2"),
-    ("budget", "-g budget=10,40 --plot r.svg --x budgte"),
-    ("1,000,000", "-g sigma=10^[-300:-1] -g budget=2:10000:2"),
+    ("--tune-repeats", "--repeats 2 --tune-repeats 1 --shard 1/2"),
+    ("--tune-repeats", "--repeats 2 --tune-repeats 2"),
+    ("budget", "-p budget=10,40 --plot r.svg --x budgte"),
+    ("1,000,000", "-p sigma=10^[-300:-1] -p budget=2:10000:2"),
     ("1,000,000", "--repeats 9000000"),
-    ("sigma", "-l metron -g sigma=1,2"),
-    ("label 7", "--cost 7=2"),
-    ("forgetron", "--cost 1=2 -l forgetron"),
+    ("sigma", "-l metron -p sigma=1,2"),
+    ("label 7", "--weight 7=2"),
+    ("forgetron", "--weight 1=2 -l forgetron"),
 ]
 """Exit code 2: what the error names, and what stands behind `sweep data.svm --out new.jsonl`."""
 
 REPORT = [
     ("did you mean data?", "--data dat"),
     ("ahpatron, rbp", "-l avp"),
-    ("did you mean f1?", "--metric F1"),
-    ("auc", "--metric auc"),
-    ("--repeats", "--tune-orders 3"),
-    ("--tune-orders", "--tune-orders -1"),
+    ("did you mean f1?", "--best-by F1"),
+    ("auc", "--best-by auc"),
+    ("--repeats", "--tune-repeats 3"),
+    ("--tune-repeats", "--tune-repeats -1"),
     ("--format csv", "--trials"),
     ("--matrix", "--trials --matrix --format csv"),
     ("markdown", "--trials --format csv --out x.md"),
@@ -249,7 +249,7 @@ OTHERS: list[Refusal] = [
     (65, "same.svm", "run same.svm --sigma auto"),
     (65, "max_support=5", "run data.svm -l projectron -p max_support=5 --sigma 0.1"),
     (65, "--label y", "run bank.csv"),
-    (2, "no, yes", "run bank.csv --label y --cost maybe=2"),
+    (2, "no, yes", "run bank.csv --label y --weight maybe=2"),
     (66, "none.svm", "predict m.npz none.svm"),
     (66, "none.npz", "predict none.npz data.svm"),
     (2, "MODEL DATA", "predict data.svm m.npz"),

@@ -347,5 +347,5 @@ def test_names_of_labels_do_not_change_the_counts(ahpatron: Ahpatron, kind: str)
     of_table = ("--label", "y", "--id", "name")
     for path, words in (("d.svm", ()), ("t.csv", of_table), ("-", of_table)):
         text = ahpatron.read("t.csv").encode()
-        found = ahpatron.json("run", path, "-l", "metron", "--labels", names, *words, stdin=text)
+        found = ahpatron.json("run", path, "-l", "metron", "--classes", names, *words, stdin=text)
         assert found["runs"][0]["mistakes"] == expected

@@ -12,12 +12,11 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-import typer.main
 from msgspec.structs import replace
 
 import ahpatron_cli
-from ahpatron_cli.cli.app import app
 from ahpatron_cli.errors import UserError
+from ahpatron_cli.settings import SweepSettings, parts_of
 from ahpatron_cli.sweep.results_file import encode_trial, read_results
 from support.command import SMALL, Ahpatron, Outcome, rows_of
 
@@ -229,7 +228,7 @@ def test_a_torn_or_damaged_line_is_run_again(ahpatron: Ahpatron, rings: Path, fa
     assert ahpatron.essence() >= wanted
 
 
-PICTURES = ("--plot", "p.svg", "--report", "p.html")
+PICTURES = ("--plot", "p.svg", "--html", "p.html")
 
 
 @pytest.fixture(scope="module")
@@ -323,7 +322,7 @@ def test_the_best_command_runs_the_first_permutation(
 
 
 def test_the_best_command_by_another_metric_measures_it(results: Path, ahpatron: Ahpatron) -> None:
-    measured = ahpatron("report", results, "--metric", "f1").out
+    measured = ahpatron("report", results, "--best-by", "f1").out
     assert best_command(measured)[-1] == "--metrics"
 
 
@@ -335,7 +334,7 @@ DATA_OPTIONS: dict[str, tuple[str, ...]] = {
     "limit": ("--limit", "50"),
     "scale": ("--scale", "minmax"),
     "positive": ("--positive", "a"),
-    "cost": ("--cost", "b=3"),
+    "weight": ("--weight", "b=3"),
     "label": ("--label", "y"),
     "id": ("--id", "id"),
     "drop": ("--drop", "city"),
@@ -349,16 +348,12 @@ DATA_OPTIONS: dict[str, tuple[str, ...]] = {
 """A value for each option on data that `sweep` and `run` share."""
 
 
-def data_options(command: str) -> set[str]:
-    """The options on data that a command declares."""
-    commands: Any = typer.main.get_command(app)
-    params = commands.commands[command].params
-    return {one.name for one in params if getattr(one, "rich_help_panel", None) == "Data"}
-
-
 def test_no_option_on_the_data_is_forgotten_here() -> None:
-    shared = data_options("sweep") & data_options("run")
-    assert shared - {"repeats"} == set(DATA_OPTIONS)
+    declared = set[str]()
+    for name, part in parts_of(SweepSettings).items():
+        if name in ("data", "tables", "order"):
+            declared |= {*part.options}
+    assert declared - {"repeats", "jobs"} == set(DATA_OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -401,13 +396,13 @@ def three_classes(tmp_path_factory: pytest.TempPathFactory) -> Ahpatron:
     """A folder with data of three classes and a sweep over two budgets."""
     ahpatron = Ahpatron(tmp_path_factory.mktemp("classes"))
     ahpatron.write("three.svm", "1 1:1\n2 1:2\n3 1:3\n1 1:2.5\n" * 40)
-    measured = ("--metric", "precision")  # and by all others then
+    measured = ("--best-by", "precision")  # and by all others then
     assert ahpatron.sweep("three.svm", "-g", "budget=4,40", *measured).code == 0
     return ahpatron
 
 
 def settings_by(ahpatron: Ahpatron, metric: str) -> list[dict[str, Any]]:
-    document = ahpatron.json("report", "r.jsonl", "--metric", metric)
+    document = ahpatron.json("report", "r.jsonl", "--best-by", metric)
     return list(document["datasets"][0]["settings"])
 
 
@@ -428,7 +423,7 @@ def test_settings_are_compared_by_any_metric(three_classes: Ahpatron, metric: st
 
 
 def test_another_metric_runs_no_trial_again(three_classes: Ahpatron) -> None:
-    done = three_classes.sweep("three.svm", "-g", "budget=4,40", "--metric", "f1")
+    done = three_classes.sweep("three.svm", "-g", "budget=4,40", "--best-by", "f1")
     assert "2 of 2 trials" in done.err
     assert len(three_classes.trials()) == 2
 
@@ -469,7 +464,7 @@ def test_a_report_can_be_on_one_file_and_one_learner(
 def test_settings_can_be_chosen_on_some_permutations_and_reported_on_others(
     ahpatron: Ahpatron, results: Path
 ) -> None:
-    document = ahpatron.json("inspect", results, "--metric", "f1", "--tune-orders", "2")
+    document = ahpatron.json("inspect", results, "--best-by", "f1", "--tune-repeats", "2")
     assert document["metric"] == "f1"
     assert document["tune_orders"] == 2
     for data in document["datasets"]:
@@ -590,7 +585,7 @@ def test_csv_counts_missing_permutations_in_the_matrix(ahpatron: Ahpatron, less:
 
 
 def test_the_page_has_a_footnote_on_missing_permutations(ahpatron: Ahpatron, less: Path) -> None:
-    ahpatron.succeed("report", less, "--report", "page.html", "-q")
+    ahpatron.succeed("report", less, "--html", "page.html", "-q")
     assert "† lacks permutations that others have" in ahpatron.read("page.html")
 
 
@@ -605,7 +600,7 @@ def test_lost_trials_are_told_with_quiet_too(ahpatron: Ahpatron, ten: Path) -> N
 
 def test_a_learner_without_permutations_to_report_on_is_told(ahpatron: Ahpatron, ten: Path) -> None:
     few = without(ahpatron, ten, lambda run: run["learner"] == "rbp" and run["repeat"] > 2)
-    done = ahpatron.succeed("report", few, "--tune-orders", "5", "-q")
+    done = ahpatron.succeed("report", few, "--tune-repeats", "5", "-q")
     assert "rings: no other permutation is there of rbp." in done.out
     assert "left out, with only the 5 permutations to choose on: rbp" in done.err
 

@@ -279,8 +279,8 @@ def test_predictions_are_labels_as_the_table_has_them(
 def test_costs_name_labels_in_any_spelling(ahpatron: Ahpatron) -> None:
     ahpatron.write("d.csv", "x,y\n" + "1,1.0\n2,-1.0\n" * 40)
     words = ("d.csv", "--label", "y", "-l", "arow", "--shuffle")
-    assert ahpatron.run(*words, "--cost", "+1=5")["costs"] == [1, 5]
-    assert ahpatron.run(*words, "--cost", "-1.0=5")["costs"] == [5, 1]
+    assert ahpatron.run(*words, "--weight", "+1=5")["costs"] == [1, 5]
+    assert ahpatron.run(*words, "--weight", "-1.0=5")["costs"] == [5, 1]
 
 
 LEARN = ("-l", "arow", *OPTIONS, *TABLE, "--warm-up", 600)
@@ -297,7 +297,7 @@ def resumed(tmp_path_factory: pytest.TempPathFactory) -> Ahpatron:
     ahpatron.write("whole.csv", first + second.partition("\n")[2])
     ahpatron.succeed("run", "first.csv", *LEARN, "--save", "a.npz")
     ahpatron.succeed("run", "second.csv", "--resume", "a.npz", "--save", "b.npz")
-    ahpatron.succeed("run", "whole.csv", *LEARN, "--checkpoint", "c.npz", "--every", 64)
+    ahpatron.succeed("run", "whole.csv", *LEARN, "--checkpoint", "c.npz", "--save-every", 64)
     return ahpatron
 
 
@@ -309,7 +309,7 @@ def test_a_resumed_run_makes_the_mistakes_of_one_run_on_both_tables(resumed: Ahp
 
 def test_a_checkpoint_of_a_table_makes_the_mistakes_of_a_run(resumed: Ahpatron) -> None:
     whole = resumed.run("whole.csv", *LEARN)
-    again = resumed.run("whole.csv", *LEARN, "--checkpoint", "c.npz", "--every", 64)
+    again = resumed.run("whole.csv", *LEARN, "--checkpoint", "c.npz", "--save-every", 64)
     assert again["mistakes"] == whole["mistakes"]
 
 
@@ -325,7 +325,9 @@ def test_a_resumed_run_refuses_another_label(resumed: Ahpatron) -> None:
 
 def test_a_checkpoint_refuses_another_label(resumed: Ahpatron) -> None:
     other = [word if word != "churned" else "plan" for word in LEARN]
-    said = resumed.refusal(2, "run", "whole.csv", *other, "--checkpoint", "c.npz", "--every", 64)
+    said = resumed.refusal(
+        2, "run", "whole.csv", *other, "--checkpoint", "c.npz", "--save-every", 64
+    )
     assert "another run" in said
 
 
@@ -340,7 +342,7 @@ BY_NAME = ("old.csv", *TABLE, *OPTIONS, "-l", "arow", "--metrics")
 
 def test_a_cost_is_given_to_a_label_by_its_text(converted: Ahpatron) -> None:
     plain = converted.run(*BY_NAME)
-    heavy = converted.run(*BY_NAME, "--cost", "yes=20")
+    heavy = converted.run(*BY_NAME, "--weight", "yes=20")
     assert heavy["costs"] == [1, 20]
     assert heavy["metrics"]["recall"] > plain["metrics"]["recall"]
 
@@ -575,7 +577,7 @@ def test_csv_of_a_report_has_names_of_labels(named: Named, view: tuple[str, ...]
 
 
 def test_the_page_of_a_report_has_names_of_labels(named: Named) -> None:
-    named.ahpatron.succeed("report", "r.jsonl", "--report", "page.html")
+    named.ahpatron.succeed("report", "r.jsonl", "--html", "page.html")
     (shown,) = re.findall("<dt>Labels</dt><dd>(.*?)</dd>", named.ahpatron.read("page.html"))
     assert all(name in shown for name in named.names)
 

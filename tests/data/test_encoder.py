@@ -102,7 +102,7 @@ def test_labels_of_a_table_are_weighed_by_name() -> None:
 
 
 def test_a_weight_of_a_label_that_the_data_lack_is_refused() -> None:
-    with pytest.raises(UserError, match="--cost names the label 7"):
+    with pytest.raises(UserError, match="--weight names the label 7"):
         Encoder(labels=PAIR, dense=True).weights({7: 2.0}, (-1, 1))
 
 

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.sweep.config import Job, read_config
-from ahpatron_cli.sweep.grid import Choice
+from ahpatron_cli.grid import Choice
+from ahpatron_cli.settings import Data, Order, SweptLearning
+from ahpatron_cli.sweep.config import Config, read_config
 
 
-def config(folder: Path, text: str) -> Job:
+def config(folder: Path, text: str) -> Config:
     path = folder / "sweep.toml"
     path.write_text(text)
     return read_config(str(path))
@@ -41,8 +42,11 @@ def test_everything_it_can_say(tmp_path: Path) -> None:
         """,
     )
     assert found.learners == ["ahpatron", "bogd++"]
-    options = {"kernel": "laplacian", "repeats": 10, "seed": 3, "shuffle": True}
-    assert found.options == {**options, "limit": 100, "scale": "unit", "positive": 2.0}
+    assert found.settings.learning == SweptLearning(kernel="laplacian")
+    assert found.settings.order == Order(repeats=10, seed=3, shuffle=True)
+    assert found.settings.data == Data(limit=100, scale="unit", positive="2")
+    given = {"kernel", "repeats", "seed", "shuffle", "limit", "scale", "positive"}
+    assert found.settings.given == given
     where = str(tmp_path / "sweep.toml")
     assert found.layer == [
         Choice(None, "budget", ("100", "200:400:100"), f"{where}: grid.budget"),
@@ -82,7 +86,9 @@ REFUSED = {
     "repeats": ["repeats = 0", "repeats = 1.5", "repeats = true"],
     "shuffle": ["shuffle = 1"],
     "seed": ["seed = -1"],
-    "positive": ["positive = nan", 'positive = "a"'],
+    "positive": ["positive = nan", "positive = [1]"],
+    "scale": ['scale = "unot"', "scale = 1"],
+    "missing": ['missing = "nothing"'],
     "data": ['data = "a.svm"'],
     "data[0]": ["data = [3]"],
     "path": ["[[data]]\ngrid = {}"],

@@ -1,4 +1,4 @@
-"""Grids: what the words after -g mean."""
+"""Grids: what the words after -p mean."""
 
 import math
 
@@ -6,15 +6,18 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.sweep.grid import MOST_VALUES, Choice, expand, typed_layer
+from ahpatron_cli.grid import MOST_VALUES, Choice, expand
+from ahpatron_cli.settings import Learning
+from ahpatron_cli.setups import typed_layer
 
 
 def choices(words: list[str], learners: list[str]) -> list[Choice]:
-    return typed_layer({"grid": words}, (), learners, "gaussian", print)
+    learning = Learning(param=tuple(words))
+    return typed_layer(learning, frozenset(), learners, print, several=True)
 
 
 def values(name: str, text: str, learner: str = "ahpatron", rounds: int = 10_000) -> list[object]:
-    layer = [Choice(None, name, (text,), f"-g {name}")]
+    layer = [Choice(None, name, (text,), f"-p {name}")]
     return [setup.learner_params[name] for setup in expand(learner, "gaussian", [layer], rounds)]
 
 
@@ -68,7 +71,7 @@ def test_steps_that_depend_on_the_number_of_rounds(rounds: int) -> None:
 def test_values_that_cannot_be_are_refused_with_their_option(name: str, text: str) -> None:
     with pytest.raises(UserError) as refusal:
         values(name, text)
-    assert f"-g {name}" in refusal.value.problem
+    assert f"-p {name}" in refusal.value.problem
     assert refusal.value.code == ExitCode.USAGE
 
 
@@ -108,7 +111,7 @@ def test_later_layers_win_and_a_learner_goes_before_all() -> None:
         (["avp.epsilon=0.5"], "avp is not among", "-l avp"),
         (["ahpatrn.epsilon=0.5"], "'ahpatrn'", "did you mean ahpatron?"),
         (["budget=4", "budget=6"], "budget is given twice", ""),
-        *(([word], "-g takes NAME=VALUES", "") for word in ("budget", "budget=", "=4", "")),
+        *(([word], "-p takes NAME=VALUES", "") for word in ("budget", "budget=", "=4", "")),
     ],
 )
 def test_words_that_are_refused(words: list[str], problem: str, hint: str) -> None:

@@ -1,0 +1,91 @@
+"""Outputs of `run`: the table on stdout, files, and learning curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
+from ahpatron_cli.cli.stderr import Stderr
+from ahpatron_cli.errors import usage
+from ahpatron_cli.output.formats import to_text, write
+from ahpatron_cli.output.predictions import STDOUT, check_predictions_path
+from ahpatron_cli.records import Curve, Report, grouped
+from ahpatron_cli.runner import RunResult
+from ahpatron_cli.settings import Output, RunSettings
+
+
+def check_output(settings: RunSettings, inputs: Sequence[str]) -> None:
+    """Check all output paths before a long run; a UserError if one cannot be written."""
+    output = settings.output
+    if output.predictions == STDOUT and "format" in settings.given:
+        problem = f"--predictions - and --format {output.format} cannot share standard output"
+        raise usage(problem, "write the results to a file: --out FILE")
+    if output.out:
+        format_of_suffix(output.out, output.format)
+    if output.curve:
+        from ahpatron_cli.output.pictures import picture_format
+
+        picture_format(output.curve, "csv")
+    if output.predictions:
+        check_predictions_path(output.predictions)
+    files = {
+        "--out": output.out,
+        "--curve": output.curve,
+        "--predictions": None if output.predictions == STDOUT else output.predictions,
+        "--save": settings.models.save,
+        "--checkpoint": settings.models.checkpoint,
+    }
+    check_outputs(files, inputs)
+
+
+def print_reports(output: Output, reports: Sequence[Report], stderr: Stderr) -> None:
+    """Print the reports on stdout, or on stderr if stdout is used for the predictions."""
+    if output.predictions == STDOUT:
+        stderr.show(to_text(reports, output.format, stderr.terminal()))
+    else:
+        write(lambda terminal: to_text(reports, output.format, terminal), output.format)
+
+
+def export(output: Output, reports: Sequence[Report], curves: Sequence[Curve]) -> None:
+    """Write the files of --out and --curve."""
+    if output.curve:
+        from ahpatron_cli.output.pictures import write_curve
+
+        write_curve(output.curve, curves)
+    if output.out:
+        format = format_of_suffix(output.out, output.format)
+        write_atomically(output.out, to_text(reports, format))
+
+
+def curves_of(
+    path: str, results: Sequence[RunResult], *, names_path: bool, windowed: bool
+) -> list[Curve]:
+    """The learning curve of each learner on a file, with the recent mistake rate if `windowed`.
+
+    `names_path`: labels name the file, because there are several.
+    """
+    curves = []
+    for group in grouped(results, lambda result: (result.record.learner,)):
+        learner = group[0].record.learner
+        label = f"{path}: {learner}" if names_path else learner
+        curves.append(_mean_curve(label, group, about=Path(path).name, windowed=windowed))
+    return curves
+
+
+def _mean_curve(label: str, repeats: Sequence[RunResult], *, about: str, windowed: bool) -> Curve:
+    """Mean and standard deviation over the repeats of a learner."""
+    first = repeats[0].record
+    rounds, mistakes, recent = np.stack([result.curve for result in repeats], axis=-1)
+    baseline_mistakes = sum(one.record.baseline_mistakes or 0 for one in repeats)
+    return Curve(
+        label=label,
+        rounds=rounds[:, 0].astype(np.int64),
+        mistakes=mistakes.mean(axis=1),
+        recent_rate=recent.mean(axis=1) if windowed else None,
+        sd=mistakes.std(axis=1, ddof=1) if len(repeats) > 1 else None,
+        baseline=baseline_mistakes / max(len(repeats) * first.rounds, 1),
+        about=about,
+    )

@@ -1,0 +1,295 @@
+"""Learners, parameters, weights and preparation of data from the settings of `run` and `sweep`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.core.errors import LearnerLoadError
+from ahpatron_cli.core.registry import GUIDE, find_learner, is_path
+from ahpatron_cli.data.dataset import Preparation
+from ahpatron_cli.data.tables import TableOptions
+from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
+from ahpatron_cli.grid import Choice, Layer, expand, finite, parameters
+from ahpatron_cli.runner import LISTING, Setup
+from ahpatron_cli.settings import Data, Given, Learning, SavedLearner, Tables, options_of
+
+MIN_WEIGHT = 1e-6
+DEFAULT_LEARNER = "ahpatron"
+DEFAULT_OF_TABLES = "metron"
+NOT_OF_METRON = ("sigma", "kernel", "epsilon", "theorem")
+"""Options that the default learner of tables does not have."""
+
+
+# Learners -----------------------------------------------------------------------------------------
+
+
+def choose_learners(names: Sequence[str]) -> list[str]:
+    """The selected learners without duplicates, in the order of the command line.
+
+    Learners in files are returned with absolute paths: `/path/to/file.py:ClassName`.
+    """
+    chosen: list[str] = []
+    for name in names:
+        if is_path(name):
+            chosen.append(own_learner(name))
+        elif name == "all":
+            chosen += REGISTRY
+        else:
+            chosen.append(one_of("learner", name, [*REGISTRY, "all"]))
+    chosen = list(dict.fromkeys(chosen))
+    shown = [learner_name(learner) for learner in chosen]
+    for learner, name in zip(chosen, shown, strict=True):
+        if is_path(learner) and (name in REGISTRY or shown.count(name) > 1):
+            raise usage(f"{learner}: there is another learner {name!r}", "change its `name`")
+    return chosen
+
+
+def own_learner(name: str) -> str:
+    """`/absolute/path/to/file.py:ClassName` of a learner in a file; loads it to check it."""
+    path, _, class_name = name.rpartition(":")
+    file = str(Path(path).absolute())
+    try:
+        kind = find_learner(f"{file}:{class_name}")
+    except LearnerLoadError as error:
+        if GUIDE in str(error):
+            raise usage(str(error), f"{GUIDE} shows the old and the new form") from None
+        fault = learner_fault(error.__cause__ or error, [file])
+        if fault is None:
+            fault = usage(str(error), "write the learner as path/to/file.py:ClassName")
+        raise fault from None
+    if not re.fullmatch(r"[\w+-]+", kind.name):
+        raise usage(f"{name}: `name` may have letters, digits, +, - and _, got {kind.name!r}")
+    return f"{file}:{class_name}"
+
+
+def learner_name(learner: str) -> str:
+    """Name of a learner in tables: its `name`, also if it is given as a path."""
+    return find_learner(learner).name if is_path(learner) else learner
+
+
+def model_learner(saved: SavedLearner) -> str | None:
+    """`FILE.py:Class` of a model's learner, if the user has named it."""
+    if saved.learner is None:
+        return None
+    return choose_learners([saved.learner])[0]
+
+
+def default_learner(learning: Learning, tables: Tables, given: Given) -> str:
+    """The learner if none is named: metron for tables, ahpatron for LIBSVM text.
+
+    Columns of a table have units of their own, for which metron finds the widths. Options that it
+    does not have are refused: whoever gives them means another learner.
+    """
+    if tables.label is None:  # which every table requires
+        return DEFAULT_LEARNER
+    asked = [f"--{name}" for name in NOT_OF_METRON if name in given]
+    names = (word.partition("=")[0] for word in learning.param)
+    asked += [f"-p {name}" for name in names if name in NOT_OF_METRON]
+    if asked:
+        problem = f"{asked[0]}: metron, the default learner of tables, has no such parameter"
+        raise usage(problem, "name the learner that you mean, such as -l ahpatron")
+    return DEFAULT_OF_TABLES
+
+
+# Parameters ---------------------------------------------------------------------------------------
+
+
+def resumed_setup(learning: Learning) -> Setup:
+    """The learner of a saved model, which has the parameters, also those without a default."""
+    learners = choose_learners(learning.learner) or [DEFAULT_LEARNER]
+    learner = learners[0]
+    source = learner if is_path(learner) else None
+    return Setup(learner_name(learner), {}, kernel=None, kernel_params={}, source=source)
+
+
+def single_setups(
+    learning: Learning, tables: Tables, given: Given, note: Callable[[str], None]
+) -> list[Setup]:
+    """The single setting of each learner of `run`; see `typed_layer`."""
+    learners = choose_learners(learning.learner)
+    if not learners:
+        learners = [default_learner(learning, tables, given)]
+    kernel = one_of("kernel", learning.kernel, KERNELS)
+    layer = typed_layer(learning, given, learners, note)
+    setups = []
+    for learner in learners:
+        found = list(expand(learner, kernel, [layer], rounds=None))
+        if len(found) > 1:
+            problem = f"{learner_name(learner)} is given {len(found)} settings, and `run` takes one"
+            hint = "`ahpatron sweep DATA -p NAME=V1,V2 --out FILE.jsonl` tries several"
+            raise usage(problem, hint)
+        setups += found
+    return setups
+
+
+def typed_layer(
+    learning: Learning,
+    given: Given,
+    learners: Sequence[str],
+    note: Callable[[str], None],
+    *,
+    several: bool = False,
+) -> list[Choice]:
+    """Parameter values given on the command line; notes options without effect.
+
+    `several`: a parameter may have several values, as in `sweep`.
+    """
+    choices = _from_options(learning, given, learners, note)
+    typed = [_choice(word, learners, several=several) for word in learning.param]
+    check_names(typed, learners, learning.kernel)
+    choices += typed
+    seen = set[tuple[str | None, str]]()
+    for choice in choices:
+        key = (choice.learner, choice.name)
+        if key in seen:
+            hint = f"give all its values at once: {choice.shown}=V1,V2" if several else None
+            raise usage(f"{choice.name} is given twice", hint)
+        seen.add(key)
+    return choices
+
+
+def _from_options(
+    learning: Learning, given: Given, learners: Sequence[str], note: Callable[[str], None]
+) -> list[Choice]:
+    """Parameter values of --budget, --sigma and --epsilon; notes those without effect."""
+    legal = parameters(learners, learning.kernel)
+    who = " and ".join(map(learner_name, learners))
+    no_effect = f"has no effect: {who} with this kernel has no such parameter"
+    texts = {"budget": learning.budget, "sigma": learning.sigma, "epsilon": learning.epsilon}
+    choices = []
+    for name, text in texts.items():
+        if name in given and name in legal and text is not None:
+            choices.append(Choice(None, name, (text,), shown=f"--{name}"))
+        elif name in given:
+            note(f"--{name} {no_effect}")
+    if "kernel" in given and all(find_learner(one).own_kernel for one in learners):
+        note(f"--kernel {no_effect}")
+    return choices
+
+
+def _choice(word: str, learners: Sequence[str], *, several: bool) -> Choice:
+    """Parse `LEARNER.NAME=VALUES` or `NAME=VALUES`."""
+    left, _, text = word.partition("=")
+    if not left or not text:
+        form = "NAME=VALUES" if several else "NAME=VALUE"
+        raise usage(f"-p takes {form}, got {word!r}", "for example -p epsilon=0.5")
+    learner, dot, name = left.rpartition(".")
+    shown = f"-p {left}"
+    if not dot:
+        return Choice(None, name, (text,), shown)
+    chosen = {learner_name(one): one for one in learners}
+    if learner not in chosen:
+        one_of("learner", learner, REGISTRY)
+        problem = f"{shown}: {learner} is not among the chosen learners"
+        raise usage(problem, f"add -l {learner}")
+    return Choice(chosen[learner], name, (text,), shown)
+
+
+def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
+    """Refuse a parameter that neither the kernel nor any of these learners has."""
+    for choice in layer:
+        concerned = [choice.learner] if choice.learner else learners
+        legal = parameters(learners, kernel)
+        if choice.learner:
+            legal = find_learner(choice.learner).specs()
+        if choice.name not in legal:
+            who = " and ".join(map(learner_name, concerned))
+            problem = f"{choice.shown}: {who} has no parameter {choice.name!r}"
+            raise usage(problem, suggestion(choice.name, legal) or LISTING)
+
+
+# Data ---------------------------------------------------------------------------------------------
+
+
+def preparation_of(data: Data, tables: Tables, given: Given) -> Preparation:
+    """The preparation of data by the settings of `run` or `sweep`."""
+    return Preparation(
+        limit=data.limit,
+        max_features=data.max_features,
+        warm_up=data.warm_up,
+        allow_new_features=data.allow_new_features,
+        scale=data.scale,
+        layout=data.layout,
+        positive=None if tables.label else parse_label(data.positive),
+        labels=None if tables.label else _parse_classes(data.classes),
+        table=table_options(tables, given, positive=data.positive, classes=data.classes),
+    )
+
+
+def table_options(
+    tables: Tables, given: Given, *, positive: str | None, classes: str | None = None
+) -> TableOptions:
+    """The options for tables, in which labels are text."""
+    if tables.label is None:
+        positive = None
+        classes = None
+    return TableOptions(
+        label=tables.label,
+        id=tables.id,
+        drop=tables.drop,
+        category=tables.category,
+        missing=tables.missing,
+        positive=positive,
+        labels=_names_of_classes(classes),
+        given=tuple(name for name in options_of(Tables) if name in given),
+    )
+
+
+def _names_of_classes(text: str | None) -> tuple[str, ...]:
+    """Parse the value of --classes for a table: at least two names."""
+    if text is None:
+        return ()
+    names = tuple(text.split(","))
+    if len({*names} - {""}) < max(len(names), 2):
+        raise usage(f"--classes takes different labels, at least two, got {text!r}")
+    return names
+
+
+def _parse_classes(text: str | None) -> tuple[float, ...] | None:
+    """Parse the value of --classes: at least two labels, returned in increasing order."""
+    if text is None:
+        return None
+    labels = [finite(word) for word in text.split(",")]
+    known = sorted({label for label in labels if label is not None})
+    if len(known) < max(len(labels), 2):
+        raise usage(f"--classes takes different numbers, at least two, got {text!r}")
+    return tuple(known)
+
+
+def parse_label(text: str | None) -> float | None:
+    """Parse the value of --positive: a number."""
+    if text is None:
+        return None
+    label = finite(text)
+    if label is None:
+        raise usage(f"--positive takes a label, which is a number, got {text!r}")
+    return label
+
+
+def parse_weights(data: Data, tables: Tables) -> dict[float | str, float]:
+    """Parse values LABEL=W of --weight; labels of tables are names, others are numbers."""
+    weights: dict[float | str, float] = {}
+    for word in data.weight:
+        left, _, right = word.rpartition("=")
+        label: float | str | None = left if tables.label else finite(left)
+        weight = finite(right)
+        legal = weight is not None and MIN_WEIGHT <= weight <= 1 / MIN_WEIGHT
+        if not left or label is None or weight is None or not legal:
+            form = f"LABEL=W, W from {MIN_WEIGHT:g} to {1 / MIN_WEIGHT:g}"
+            raise usage(f"--weight requires {form}, got {word!r}", "for example --weight 1=5")
+        if label in weights:
+            raise usage(f"--weight {left} is given twice")
+        weights[label] = weight
+    return weights
+
+
+def check_weights(weights: Mapping[float | str, float], setups: Iterable[Setup]) -> None:
+    """Refuse --weight for learners that do not support weights."""
+    unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
+    if weights and unable:
+        able = [name for name, kind in REGISTRY.items() if kind.takes_costs]
+        hint = f"use one of these: {', '.join(able)}"
+        raise usage(f"--weight: {unable[0]} cannot weigh examples", hint)

@@ -184,7 +184,7 @@ class Metron(Arow):
     def change_metric(self) -> tuple[np.ndarray, np.ndarray, list[int]]:
         """K in the old and in the new metric, and which examples of S stay; Q follows."""
         n = len(self.f.points)
-        P, K0 = self.weights(), self.gram() + 1e-7 * np.eye(n)
+        P, K0 = self.weights(), self.gram()
         self.P = P
         if n >= 10:
             D = self.distances() + np.diag([math.inf] * n)
@@ -248,12 +248,11 @@ def transferred(
     K0: np.ndarray, K1: np.ndarray, stays: list[int], a: np.ndarray, C: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and covariance after the prior K0 was replaced by K1 on the part that stays."""
-    L0, L1 = np.linalg.cholesky(K0), np.linalg.cholesky(K1[np.ix_(stays, stays)])
-    T = np.linalg.solve(L0, K1[:, stays]) @ np.linalg.inv(L1).T
-    N = L0.T @ C @ L0
-    w, V = np.linalg.eigh((N + N.T) / 2)
-    w = np.clip(w, 1e-12, 1)
-    M = np.eye(len(stays)) + T.T @ V @ np.diag(1 / w - 1) @ V.T @ T
-    h = T.T @ V @ np.diag(1 / w) @ V.T @ L0.T @ a
-    I1, J = np.linalg.inv(L1), np.linalg.inv(M)
+    L = np.linalg.cholesky(K1[np.ix_(stays, stays)])
+    W = np.linalg.solve(L, K1[stays])
+    Q, precision = np.linalg.inv(K0), np.linalg.inv(C)
+    evidence = Q @ precision @ Q - Q  # in terms of the values of f at S
+    M = np.eye(len(stays)) + W @ evidence @ W.T
+    h = W @ Q @ precision @ a
+    I1, J = np.linalg.inv(L), np.linalg.inv(M)
     return I1.T @ J @ h, I1.T @ J @ I1

@@ -141,9 +141,12 @@ class Metron(SecondOrderLearner):
 
     def update_both(self, f: TwoMemories, y: Any) -> bool:
         """Update both heads; whether one of them has changed."""
-        steady, tracker = f.heads
+        steady = f.head
+        tracker = f.tracker
         f.judge(y)
-        alarm = self.alarmed(steady.mistake)
+        alarm = False
+        if steady.mistake or self.page:
+            alarm = self.alarmed(steady.mistake)
         updated = False
         lowest = min(steady.margin, tracker.margin)
         if lowest < HINGE:
@@ -151,7 +154,7 @@ class Metron(SecondOrderLearner):
             if f.size < self.budget and lowest < room:
                 f.enter(self.tolerance)
             if steady.margin < HINGE and not alarm:
-                updated |= steady.learn(steady.step, self.noise_of(steady))
+                updated = steady.learn(steady.step, self.noise_of(steady))
             if tracker.margin < HINGE:
                 updated |= tracker.learn(tracker.step, self.noise_of(tracker))
         if alarm:
@@ -172,10 +175,8 @@ class Metron(SecondOrderLearner):
 
     def alarmed(self, mistake: bool) -> bool:
         """Page's test of the steady head; whether it is to be reset."""
-        self.next_seen = self.round + 1
         if not mistake:
-            if self.page:
-                self.page = page_statistic(self.page, 1, None)
+            self.page = page_statistic(self.page, 1, None)
             return False
         seen = self.round + 2 - self.birth  # includes this round, and one before the first
         self.page = page_statistic(self.page, 0, self.wrong / seen)
@@ -184,5 +185,6 @@ class Metron(SecondOrderLearner):
 
     def noise_of(self, head: Steady | Tracker) -> float:
         """r of a head, for an example of this weight."""
-        r = max(self.floor, self.noise * head.mean_loss**2)
+        e = head.loss / head.rounds
+        r = max(self.floor, self.noise * e * e)
         return r / self.weight

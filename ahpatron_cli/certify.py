@@ -20,14 +20,14 @@ from ahpatron_cli.core.rows import Floats, Rows
 from ahpatron_cli.data.dataset import Dataset, DataSummary, stream
 from ahpatron_cli.data.source import changed, open_source
 from ahpatron_cli.errors import one_of, usage
-from ahpatron_cli.numbers import assignment
-from ahpatron_cli.runner import LearnerSpec, RunResult, check
+from ahpatron_cli.number_text import assignment
+from ahpatron_cli.runner import RunResult, Setup, check
 
 _ALIGNMENT = "5"
 """The paper's theorem on kernel alignment; version 1.0 gave Theorem 6 this number."""
 
 
-def meet(key: str, setups: Sequence[LearnerSpec]) -> list[LearnerSpec]:
+def satisfying(key: str, setups: Sequence[Setup]) -> list[Setup]:
     """The setups, with unset parameters chosen such that the theorem's conditions hold."""
     if key == _ALIGNMENT:
         problem = "Theorem 5 of the paper is about kernel alignment, not about a learner"
@@ -42,29 +42,29 @@ def meet(key: str, setups: Sequence[LearnerSpec]) -> list[LearnerSpec]:
     chosen = []
     for setup in setups:
         if setup.learner in theorem.learners:
-            setup = _met(theorem, setup)
+            setup = _satisfying(theorem, setup)
         chosen.append(setup)
     return chosen
 
 
-def _met(theorem: Theorem, setup: LearnerSpec) -> LearnerSpec:
+def _satisfying(theorem: Theorem, setup: Setup) -> Setup:
     """The setup with the settings of the theorem; a usage error if the given ones contradict it."""
     given = setup.learner_params
     settings = theorem.settings(given)
-    met = replace(setup, learner_params={**settings, **given})
-    check(met)
-    learner, _ = met.build()
+    chosen = replace(setup, learner_params={**settings, **given})
+    check(chosen)
+    learner, _ = chosen.build()
     failing = theorem.failing(learner.params())
     if failing:
         problem = f"--theorem {theorem.key} requires {' and '.join(failing)}"
         raise usage(problem, "change or leave out what contradicts it")
-    return met
+    return chosen
 
 
 def certified(
     dataset: Dataset,
     facts: DataSummary,
-    setups: Sequence[LearnerSpec],
+    setups: Sequence[Setup],
     results: Sequence[RunResult],
     seed: int,
     asked: str | None = None,

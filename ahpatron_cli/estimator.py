@@ -37,18 +37,19 @@ from ahpatron_cli.class_labels import (
 )
 from ahpatron_cli.core import BLOCK, KERNELS, REGISTRY, Kernel, Learner, Player, find_learner
 from ahpatron_cli.core.errors import CoreError, NumericalError, ParameterError
-from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.core.parameters import Value
+from ahpatron_cli.core.registry import is_path
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, unit_rows
 from ahpatron_cli.data.cells import LabelKind
-from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH, Preparation, StreamState
+from ahpatron_cli.data.dataset import Preparation, StreamState
 from ahpatron_cli.data.frames import column_names, frame_cells
-from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
+from ahpatron_cli.data.layout import is_dense
 from ahpatron_cli.data.schema import Column, Schema, Unseen
 from ahpatron_cli.errors import UserError
-from ahpatron_cli.models import Header, damaged, load_model, model_of, to_bytes
+from ahpatron_cli.model_file import Header, damaged, load_model, model_of, to_bytes
 from ahpatron_cli.output.predictions import chosen, label_names
-from ahpatron_cli.runner import LearnerSpec, generator_seed
+from ahpatron_cli.runner import Setup, generator_seed
+from ahpatron_cli.sigma import MOST_TRIED_ROWS, auto_sigma
 
 BLAS = ThreadpoolController().select(user_api="blas")
 """The loaded BLAS library. Cached, because a lookup takes longer than one round of learning."""
@@ -285,10 +286,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_computable(self, rows: Rows) -> None:
         """Raise a ValueError if a row overflows, before earlier blocks are learned."""
+        conversion = self.player_.conversion.copy()
         for start in range(0, len(rows), PIECE):
             part = slice(start, start + PIECE)
             try:
-                self.player_.points_of(self._ready(_part(rows, part)))
+                conversion.convert(self._ready(_part(rows, part)))
             except NumericalError as error:
                 raise _named(error, np.arange(len(rows))[part]) from None
 
@@ -732,7 +734,7 @@ def configured(
         if select_sigma is None:
             raise ValueError("sigma='auto' needs rows to choose from: give a number")
         known["sigma"] = select_sigma(kernel_name)
-    spec = LearnerSpec(
+    setup = Setup(
         learner=kind.name,
         learner_params={own: value for own, value in known.items() if own in kind.specs()},
         kernel=None if kind.own_kernel else kernel_name,
@@ -740,7 +742,7 @@ def configured(
         source=name if is_path(name) else None,
     )
     try:
-        return spec.build()
+        return setup.build()
     except ParameterError as error:
         raise ValueError(f"{kind.name}: {error}") from None
 
@@ -790,8 +792,7 @@ def _are_made_dense(rows: Rows) -> bool:
         return True
     head = rows.slice(0, min(BLOCK, len(rows)))
     width = int(head.columns.max(initial=-1)) + 2
-    fewest_stored = DENSE_SHARE * len(head) * width
-    return width <= DENSE_WIDTH and len(head.values) >= fewest_stored
+    return is_dense(len(head), width, stored=len(head.values))
 
 
 def _on_one_thread(compute: Callable[..., Any], *arguments: Any) -> Any:

@@ -17,26 +17,14 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ahpatron_cli import __version__
+from ahpatron_cli.alignment import Alignment, align
 from ahpatron_cli.core import Gaussian, Kernel
 from ahpatron_cli.core.rows import CsrRows, Floats, row_sums, rows_of
 from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.data.batch import Batch, FileInfo
-from ahpatron_cli.data.dataset import DENSE_SHARE
-from ahpatron_cli.data.geometry import (
-    MOST_TRIED_ROWS,
-    SUGGESTED_LEARNER,
-    TOO_SMALL,
-    Alignment,
-    TriedSigma,
-    align,
-    best_sigma,
-    is_best,
-    row_hashes,
-    sigma_range,
-    try_learner,
-    try_sigmas,
-)
+from ahpatron_cli.data.hashes import row_hashes
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, class_fault, show
+from ahpatron_cli.data.layout import is_filled
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import scaled
@@ -44,8 +32,19 @@ from ahpatron_cli.data.source import STDIN_NAME, Source
 from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.metrics import metrics_of
-from ahpatron_cli.numbers import counted, share, short
-from ahpatron_cli.records import SCHEMA
+from ahpatron_cli.number_text import counted, share, short
+from ahpatron_cli.records import DOCUMENT_VERSION
+from ahpatron_cli.sigma import (
+    MOST_TRIED_ROWS,
+    SUGGESTED_LEARNER,
+    TOO_SMALL,
+    TriedSigma,
+    best_sigma,
+    is_best,
+    sigma_range,
+    try_learner,
+    try_sigmas,
+)
 
 MOST_VALUES = 1 << 21
 """Largest number of values plus rows of the matrix (about 75 MB with copies)."""
@@ -103,7 +102,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     Fields from `examined` on are statistics of the first rows; null if they cannot be computed.
     """
 
-    schema: int = SCHEMA
+    schema: int = DOCUMENT_VERSION
     version: str = __version__
     path: str
     sha256: str | None
@@ -440,7 +439,7 @@ def _ranges(rows: CsrRows, *, width: int, first: int) -> dict[str, Any]:
     with np.errstate(over="ignore", under="ignore"):
         lengths = np.sqrt(row_sums(rows, rows.values * rows.values))
     unit = bool(np.all(abs(lengths[lengths > 0] - 1) < _UNIT_TOLERANCE))
-    sparse = len(rows.values) < DENSE_SHARE * len(rows) * len(low)
+    sparse = not is_filled(len(rows), len(low), stored=len(rows.values))
     scale, reason = _advise_scale(low, high, halves, unit=unit, sparse=sparse)
     facts: dict[str, Any] = {
         "low": None,

@@ -1,18 +1,18 @@
 """Records of runs: immutable structs that are rendered and stored.
 
-Field names are the public interface of `--format json`; they change only with `SCHEMA`.
+Field names are the public interface of `--format json`; they change only with `DOCUMENT_VERSION`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
-from msgspec import Meta, Struct, field, to_builtins
+from msgspec import Meta, Struct, field, structs, to_builtins
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ahpatron_cli.core.certificates import Certificate
 
-SCHEMA = 1
+DOCUMENT_VERSION = 1
 
 Json: TypeAlias = dict[str, Any]
 ParamValue: TypeAlias = int | float | str
@@ -41,6 +41,56 @@ class DataRecord(Struct, frozen=True):
     sha256: str | None
     label_names: tuple[str, ...] | None = None
     """Names of `labels` in a table, in the same order; None for LIBSVM text."""
+
+
+class TrialData(DataRecord, frozen=True):
+    """The data file of a trial, and how it was prepared."""
+
+    limit: Count | None = None
+    scale: str = "none"
+    positive: Number | None = None
+    shuffled: bool = True
+    prefix: Count | None = None
+    """Number of rounds of each permutation that were run (successive halving); None: all."""
+    costs: tuple[tuple[Number | str, Number], ...] = ()
+    """Pairs of label and weight of its examples (--cost), by label; others have weight 1."""
+    table: tuple[tuple[str, str], ...] = ()
+    """Options for the columns of a table, as pairs of name and text."""
+    max_features: Count = 10_000_000
+    layout: str = "auto"
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Key that is equal for trials on the same data set, whatever the file name is."""
+        file = self.sha256 or self.path
+        return file, self.limit, self.scale, self.positive, self.shuffled, self.costs, self.table
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """The options that make another data set of a file, as pairs of name and value."""
+        costs = [("cost", f"{label}={cost}") for label, cost in self.costs]
+        chosen = list(self._given(DECIDING))
+        return [*self.table, *chosen, *costs]
+
+    @property
+    def all_options(self) -> list[tuple[str, str]]:
+        """All command-line options that prepare the data, as pairs of name and value."""
+        others = set(PREPARED) - set(DECIDING)
+        return [*self.options, *self._given(others)]
+
+    def _given(self, names: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Those of the named fields that differ from their defaults."""
+        for one in structs.fields(TrialData):
+            value = getattr(self, one.name)
+            if one.name in names and value != one.default:
+                option = one.name.replace("_", "-")
+                yield option, str(value)
+
+
+DECIDING = ("limit", "scale", "positive")
+"""Options of `Preparation` that make another data set of a file."""
+PREPARED = (*DECIDING, "max_features", "layout")
+"""All fields of `TrialData` that are options of `Preparation`."""
 
 
 class ThisFile(Struct, frozen=True):
@@ -166,6 +216,67 @@ OPTIONAL = (
 """Fields of a run that are omitted from JSON if they are null."""
 
 
+class Edition(NamedTuple):
+    """The code that ran a learner; results of different editions are never averaged."""
+
+    source: str | None = None
+    """Origin of the learner's class, with its hash or version; None if it is built in."""
+    algorithm: int | None = None
+    """`ALGORITHM` of the program; None if it is not known."""
+    version: str | None = None
+    """Version of the program, only if `algorithm` is not known."""
+
+    @property
+    def short_source(self) -> str:
+        """The origin as text, with six digits of a hash."""
+        kind, _, digest = (self.source or "built-in").partition("sha256:")
+        return f"source {digest[:6]}" if digest else kind
+
+    @property
+    def program(self) -> str:
+        """The algorithms as text."""
+        if self.algorithm is None:
+            return f"version {self.version or 'not known'}"
+        return f"algorithm {self.algorithm}"
+
+
+class Outcome(Struct, frozen=True):
+    """Result of a trial: its record, or the error."""
+
+    id: str
+    data: TrialData
+    learner: str
+    params: Mapping[str, ParamValue]
+    seed: Count
+    repeat: Count
+    run: RunRecord | None
+    """Record of the run; None if the trial failed."""
+    error: str | None = None
+    texts: Mapping[str, str] = {}
+    """Texts of parameters that depend on the data, as in the grid: `10^0/√T`, `auto`."""
+    wall_seconds: float = 0.0
+    """Wall time including reading and permuting; `run.seconds` is learning time only."""
+    algorithm: int | None = None
+    """`ALGORITHM` of the program that ran it; None if it was not recorded."""
+    source: str | None = None
+    """Origin of the learner's class, with its hash or version; None if it is built in."""
+    version: str | None = None
+    """Version of the program that ran it."""
+    header: Count = 0
+    """Number of its header in the results file; 0: it is not stored."""
+
+    @property
+    def edition(self) -> Edition:
+        """The code that ran it."""
+        version = self.version if self.algorithm is None else None
+        return Edition(self.source, self.algorithm, version)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Key that is equal for trials of the same setting and edition."""
+        return *self.edition, *setting_key(self)
+
+
 class SummaryRecord(Struct, frozen=True):
     """Summary of a learner over its repeats, with sample standard deviations (n - 1)."""
 
@@ -266,7 +377,7 @@ def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
 def to_json(report: Report) -> Json:
     """The document of `--format json`: plain values only."""
     return {
-        "schema": SCHEMA,
+        "schema": DOCUMENT_VERSION,
         "version": report.version,
         "data": to_builtins(report.data),
         "runs": runs_to_json(report),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ahpatron_cli.core import KERNELS, Kernel, Learner, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
-from ahpatron_cli.core.learners import find_learner
+from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State
 from ahpatron_cli.core.tally import mistaken, predicted
@@ -41,7 +41,7 @@ AUTO = "auto"
 
 
 @dataclass(frozen=True)
-class LearnerSpec:
+class Setup:
     """Names of a learner and a kernel, each with the given parameters."""
 
     learner: str
@@ -84,7 +84,7 @@ def params_of(learner: Learner, kernel: Kernel) -> dict[str, ParamValue]:
     return {"kernel": kernel.name, **kernel.params(), **learner.params()}
 
 
-def check(setup: LearnerSpec) -> None:
+def check(setup: Setup) -> None:
     """Raise a usage error for parameters that contradict each other."""
     try:
         setup.build()
@@ -93,13 +93,13 @@ def check(setup: LearnerSpec) -> None:
 
 
 def with_sigma(
-    specs: Sequence[LearnerSpec], dataset: Dataset, note: Callable[[str], None]
-) -> list[LearnerSpec]:
-    """The specs with `--sigma auto` replaced by the σ selected from the first rows."""
-    auto = next((spec for spec in specs if spec.auto_sigma), None)
+    setups: Sequence[Setup], dataset: Dataset, note: Callable[[str], None]
+) -> list[Setup]:
+    """The setups with `--sigma auto` replaced by the σ selected from the first rows."""
+    auto = next((setup for setup in setups if setup.auto_sigma), None)
     if auto is None:
-        return list(specs)
-    from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
+        return list(setups)
+    from ahpatron_cli.sigma import MOST_TRIED_ROWS, auto_sigma
 
     assert auto.kernel is not None
     rows, labels = dataset.warm_up()
@@ -110,10 +110,10 @@ def with_sigma(
     first = f"{min(len(labels), MOST_TRIED_ROWS):,} rows"
     note(f"σ = {sigma:g}, the best of several widths on the first {first} (--sigma auto)")
     chosen = []
-    for spec in specs:
-        if spec.auto_sigma:
-            spec = replace(spec, kernel_params={**spec.kernel_params, "sigma": sigma})
-        chosen.append(spec)
+    for setup in setups:
+        if setup.auto_sigma:
+            setup = replace(setup, kernel_params={**setup.kernel_params, "sigma": sigma})
+        chosen.append(setup)
     return chosen
 
 
@@ -180,7 +180,7 @@ class Run:
 
     def __init__(
         self,
-        setup: LearnerSpec,
+        setup: Setup,
         path: str,
         options: RunOptions,
         repeat: int = 0,
@@ -446,7 +446,7 @@ def run_batches(
 
 
 def begin(
-    dataset: Dataset, setup: LearnerSpec, options: RunOptions, repeat: int, horizon: int | None
+    dataset: Dataset, setup: Setup, options: RunOptions, repeat: int, horizon: int | None
 ) -> Run:
     """Create a `Run` over a file, from its first round."""
     costs = dataset.costs(options.costs)
@@ -463,7 +463,7 @@ def begin(
 
 def run_repeat(
     dataset: Dataset,
-    setup: LearnerSpec,
+    setup: Setup,
     options: RunOptions,
     repeat: int,
     observers: Sequence[Observer] = (),
@@ -477,7 +477,7 @@ def run_repeat(
 
 def run_parallel(
     dataset: Dataset,
-    tasks: Sequence[tuple[LearnerSpec, int]],
+    tasks: Sequence[tuple[Setup, int]],
     options: RunOptions,
     show: Callable[[int, str], None],
 ) -> list[RunResult]:
@@ -507,7 +507,7 @@ def run_parallel(
 
 
 def _run_mapped(
-    task: tuple[LearnerSpec, int],
+    task: tuple[Setup, int],
     *,
     name: str,
     preparation: Preparation,

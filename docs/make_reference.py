@@ -18,7 +18,7 @@ import typer.main
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.app import app, describe
 from ahpatron_cli.core import KERNELS
-from ahpatron_cli.core.learners import BUILT_IN
+from ahpatron_cli.core.registry import BUILT_IN
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.output.learners_text import all_learners_to_json
 

@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 from ahpatron_cli.core import ALGORITHM
-from ahpatron_cli.core.learners import REGISTRY
+from ahpatron_cli.core.registry import REGISTRY
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import to_json
 from ahpatron_cli.sweep.results_file import ResultsFile

@@ -8,6 +8,7 @@ import importlib
 import pytest
 
 NAMES = {
+    "ahpatron_cli.core.conversion": ("Conversion",),
     "ahpatron_cli.core.engine": ("Player", "play"),
     "ahpatron_cli.core.kernels": ("Gaussian",),
     "ahpatron_cli.core.learners.base": ("Learner",),

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import KERNELS, REGISTRY, Learner, Player, choice, integer
-from ahpatron_cli.core import learners as registry
+from ahpatron_cli.core import KERNELS, REGISTRY, Learner, Player, choice, integer, registry
 from ahpatron_cli.core.rows import Rows, rows_of
 from ahpatron_cli.core.state import Stateful, StateReader
-from ahpatron_cli.data.npz import is_archive
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.models import load_model, to_bytes
+from ahpatron_cli.model_file import load_model, to_bytes
+from ahpatron_cli.npz import is_archive
 from support.models import (
     MODEL,
     ROUNDS,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ahpatron_cli import profile as module
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import Source
-from ahpatron_cli.numbers import short
+from ahpatron_cli.number_text import short
 from ahpatron_cli.profile import profile_of
 from support.profiles import Matrix, alignment_of, distances_of, profile, to_text
 

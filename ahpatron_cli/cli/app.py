@@ -251,10 +251,10 @@ def _known_fault(error: Exception, arguments: list[str]) -> UserError | None:
 
 def _learner_fault(error: BaseException) -> UserError | None:
     """The UserError for a third-party learner that raised this, even SystemExit; else None."""
-    if "ahpatron_cli.core.learners" not in sys.modules:
+    if "ahpatron_cli.core.registry" not in sys.modules:
         return None
     from ahpatron_cli.core.errors import LearnerLoadError
-    from ahpatron_cli.core.learners import third_party_files
+    from ahpatron_cli.core.registry import third_party_files
 
     fault = learner_fault(error, third_party_files())
     if fault is None and isinstance(error, LearnerLoadError):

@@ -41,7 +41,7 @@ def inspect(
 
     Model: its learner, parameters and active set.
     """
-    from ahpatron_cli.data.npz import is_archive
+    from ahpatron_cli.npz import is_archive
 
     raise_on_signals()
     model = is_archive(path)
@@ -59,7 +59,7 @@ def inspect(
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import TableOptions
-    from ahpatron_cli.output.inspect_text import print_profile, show
+    from ahpatron_cli.output.inspect_text import profile_text, show
     from ahpatron_cli.profile import profile_of
     from ahpatron_cli.sweep.grid import parse, parse_label
 
@@ -78,7 +78,7 @@ def inspect(
             table=table,
             on_progress=lambda rows: show_progress(source.position, f"{rows:,} rows"),
         )
-    show(format, profile, print_profile)
+    show(format, profile, profile_text)
     return ExitCode.BAD_DATA if profile.faults else ExitCode.OK
 
 
@@ -94,8 +94,8 @@ def _check_format(format: str, what: str) -> None:
 def _inspect_model(path: str, format: str, learner: str | None) -> None:
     """Print the learner, parameters and state of a model, which is read in full."""
     from ahpatron_cli.core.metric import most_relevant
-    from ahpatron_cli.models import load_model
-    from ahpatron_cli.output.inspect_text import model_to_json, print_model, show
+    from ahpatron_cli.model_file import load_model
+    from ahpatron_cli.output.inspect_text import model_text, model_to_json, show
     from ahpatron_cli.sweep.grid import choose_learners
 
     model = load_model(path, choose_learners([learner])[0] if learner else None)
@@ -110,4 +110,4 @@ def _inspect_model(path: str, format: str, learner: str | None) -> None:
         written=written,
         last_reset=run.player.last_reset,
     )
-    show(format, document, print_model)
+    show(format, document, model_text)

@@ -15,7 +15,7 @@ def learners(
     the publication.
     """
     from ahpatron_cli.core import REGISTRY
-    from ahpatron_cli.core.learners import find_learner
+    from ahpatron_cli.core.registry import find_learner
     from ahpatron_cli.output import learners_text
     from ahpatron_cli.output.formats import FORMATS, write
     from ahpatron_cli.output.inspect_text import show

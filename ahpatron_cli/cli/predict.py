@@ -9,7 +9,7 @@ import typer
 
 from ahpatron_cli.cli import options
 from ahpatron_cli.errors import ExitCode, one_of, usage
-from ahpatron_cli.numbers import counted, percent
+from ahpatron_cli.number_text import counted, percent
 from ahpatron_cli.signals import raise_on_signals, watch
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def predict(
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.core.tally import Tally
     from ahpatron_cli.data.dataset import Preparation, stream
-    from ahpatron_cli.data.npz import is_archive
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.metrics import Ranking
-    from ahpatron_cli.models import load_model
+    from ahpatron_cli.model_file import load_model
+    from ahpatron_cli.npz import is_archive
     from ahpatron_cli.output.predictions import PredictionWriter, label_names, open_output
     from ahpatron_cli.sweep.grid import choose_learners
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.records import Report
-    from ahpatron_cli.runner import LearnerSpec
+    from ahpatron_cli.runner import Setup
 
 OF_THE_MODEL = frozenset(
     {
@@ -109,9 +109,9 @@ def run(
     notes: list[str] = []
     specs = grid.single_setups(context.params, given, notes.append)
     if theorem:
-        from ahpatron_cli.certify import meet
+        from ahpatron_cli.certify import satisfying
 
-        specs = meet(theorem, specs)
+        specs = satisfying(theorem, specs)
     permuted = repeats > 1 if shuffle is None else shuffle
     run_options = RunOptions(
         *(repeats, seed, permuted, metrics),
@@ -133,7 +133,7 @@ def run(
     output.check(paths, {"--save": save, "--checkpoint": checkpoint})
     saved = None
     if save or resume or checkpoint:
-        from ahpatron_cli.models import SavedRun
+        from ahpatron_cli.checkpoints import SavedRun
 
         if not len(paths) == len(specs) == repeats == 1:
             problem = "a model requires one file, one learner and one pass"
@@ -187,7 +187,7 @@ def run(
     return _exit_code(session, reports[-1], stderr)
 
 
-def _warms_up(paths: "list[str]", specs: "list[LearnerSpec]", preparation: "Preparation") -> bool:
+def _warms_up(paths: "list[str]", specs: "list[Setup]", preparation: "Preparation") -> bool:
     """Whether anything is computed from the first rows before the first round."""
     from ahpatron_cli.atomic import is_file
     from ahpatron_cli.data.scaling import LEARNED_SCALES
@@ -249,8 +249,8 @@ def _deciding(values: Mapping[str, Any]) -> dict[str, Any]:
 def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
     """Paths of the files to run on; refuses models and pipes that would be read twice."""
     from ahpatron_cli.atomic import exists, is_file
-    from ahpatron_cli.data.npz import entries, is_archive
     from ahpatron_cli.data.source import FROM_ARRAYS
+    from ahpatron_cli.npz import entries, is_archive
 
     if demo:
         from ahpatron_cli.datasets import sample_path

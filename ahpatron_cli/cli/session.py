@@ -34,11 +34,11 @@ from ahpatron_cli.output.predictions import (
 )
 from ahpatron_cli.records import Curve, DataRecord, Report, grouped
 from ahpatron_cli.runner import (
-    LearnerSpec,
     Observer,
     Run,
     RunOptions,
     RunResult,
+    Setup,
     begin,
     near_tie_warning,
     run_batches,
@@ -49,7 +49,7 @@ from ahpatron_cli.runner import (
 from ahpatron_cli.signals import watch
 
 if TYPE_CHECKING:
-    from ahpatron_cli.models import SavedRun
+    from ahpatron_cli.checkpoints import SavedRun
 
 _FIRST_MILESTONE = 1000
 """Number of rounds after which -v prints the counts for the first time; it doubles each time."""
@@ -101,7 +101,7 @@ class Session:
     """A run of learners on one file after the other, with progress messages."""
 
     paths: Sequence[str]
-    specs: Sequence[LearnerSpec]
+    specs: Sequence[Setup]
     preparation: Preparation
     options: RunOptions
     stderr: Stderr
@@ -121,7 +121,7 @@ class Session:
         self._known: StreamState | None = None
         self._resumes = self.saved is not None and self.saved.model is not None
         if self.saved:
-            self.specs = [self.saved.model.spec] if self.saved.model else self.specs
+            self.specs = [self.saved.model.setup] if self.saved.model else self.specs
             self.preparation, self._known = self.saved.prepared(self.preparation)
         self._waits = False
         # state of the file that is currently run
@@ -223,14 +223,14 @@ class Session:
         self._waits = True
 
     def _usable(
-        self, specs: Sequence[LearnerSpec], dataset: Dataset, horizon: int | None
-    ) -> Sequence[LearnerSpec]:
+        self, specs: Sequence[Setup], dataset: Dataset, horizon: int | None
+    ) -> Sequence[Setup]:
         """The learners that can run on this file; warns about the others."""
         if self.options.certify and dataset.classes:
             raise usage("--certify requires two classes", "--positive LABEL selects one of them")
         if self._resumes:
             return specs
-        usable = list[LearnerSpec]()
+        usable = list[Setup]()
         faults = dict[str, ParameterError]()
         for spec in specs:
             try:
@@ -248,7 +248,7 @@ class Session:
         return usable
 
     def _learn(
-        self, dataset: Dataset, specs: Sequence[LearnerSpec], horizon: int | None
+        self, dataset: Dataset, specs: Sequence[Setup], horizon: int | None
     ) -> list[RunResult]:
         """Run all passes over one file and return their results."""
         options, tasks = self.options, list(product(specs, range(self.options.repeats)))

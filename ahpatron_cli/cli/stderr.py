@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TextIO
 
 from ahpatron_cli.errors import Place, UserError
-from ahpatron_cli.output.escape import encodable, has_signs, literal
+from ahpatron_cli.output.escape import encodable, has_signs, visible
 
 if TYPE_CHECKING:
     from ahpatron_cli.output.render import Terminal
@@ -47,12 +47,12 @@ class Stderr:
     def note(self, text: str) -> None:
         """Print a note, such as how labels were mapped."""
         if not self._quiet:
-            self._print(f"note: {literal(self.prefix + text)}")
+            self._print(f"note: {visible(self.prefix + text)}")
 
     def warn(self, text: str, *, timed: bool = False) -> None:
         """Print a warning, even with --quiet; with the time of day if `timed`, or with -v."""
         time_of_day = f"{now()} " if timed or self._verbose else ""
-        self._print(f"warning: {literal(time_of_day + self.prefix + text)}")
+        self._print(f"warning: {visible(time_of_day + self.prefix + text)}")
 
     def show(self, text: str) -> None:
         """Print a text that is already escaped, such as a table."""
@@ -61,7 +61,7 @@ class Stderr:
 
     def answer(self, text: str) -> None:
         """Print what the user has asked for by a signal, even with --quiet."""
-        self._print(literal(text))
+        self._print(visible(text))
 
     def terminal(self) -> Terminal:
         """How to render a text for `show`: with all columns, and signs that stderr can show."""
@@ -72,7 +72,7 @@ class Stderr:
     def detail(self, text: str) -> None:
         """Print a detail, only with -v."""
         if self._verbose:
-            self._print(literal(self.prefix + text))
+            self._print(visible(self.prefix + text))
 
     def error(self, error: UserError) -> None:
         """Print the error that ends the command, even with --quiet."""
@@ -89,20 +89,20 @@ class Stderr:
         the last of which are cut if the terminal is narrow. `beside_rows`: rows are written to
         stdout meanwhile; if that is the same terminal, no progress line is shown.
         """
-        visible = not self._quiet and self._width() is not None
-        visible &= not (beside_rows and sys.stdout.isatty())
+        is_shown = not self._quiet and self._width() is not None
+        is_shown &= not (beside_rows and sys.stdout.isatty())
         started = last = time.monotonic()
 
         def show(done: int, *texts: str) -> None:
             nonlocal last
             now = time.monotonic()
-            if not visible or now < last + _SECONDS_BETWEEN_REFRESHES:
+            if not is_shown or now < last + _SECONDS_BETWEEN_REFRESHES:
                 return
             last, elapsed = now, now - started
             share = min(done / total, 1.0) if total else None
             percent = "" if share is None else f"{share:4.0%}"
             left = f"{_clock(elapsed / share - elapsed)} left" if share else ""
-            shown = (percent, *texts, _clock(elapsed), left, literal(name))
+            shown = (percent, *texts, _clock(elapsed), left, visible(name))
             self._draw("  ".join(filter(None, shown)))
 
         try:
@@ -151,13 +151,13 @@ def _clock(seconds: float) -> str:
 def render_error(error: UserError, *, colour: bool = False) -> str:
     """The error message as text, ending with a newline; user-supplied text is escaped."""
     red, blue, reset = ("\x1b[1;31m", "\x1b[1;34m", "\x1b[0m") if colour else ("", "", "")
-    lines = [f"{red}error{reset}: {literal(error.problem)}"]
+    lines = [f"{red}error{reset}: {visible(error.problem)}"]
     if error.place is not None:
         lines += [*_place_lines(error.place), *([""] if error.hint else [])]
     if error.hint:
-        lines.append(f"{blue}hint{reset}: {literal(error.hint)}")
+        lines.append(f"{blue}hint{reset}: {visible(error.hint)}")
     if error.details:
-        lines += ["", *map(literal, error.details.rstrip().split("\n"))]
+        lines += ["", *map(visible, error.details.rstrip().split("\n"))]
     return "\n".join(lines) + "\n"
 
 
@@ -165,13 +165,13 @@ def _place_lines(place: Place) -> list[str]:
     """Lines that show the file, the faulty line and carets below the fault."""
     number = "" if place.line is None else str(place.line)
     indent = " " * max(len(number), 2)
-    lines = [f"{indent}--> {literal(str(place))}"]
+    lines = [f"{indent}--> {visible(str(place))}"]
     if place.text is None:
         return lines
     excerpt, underline = _excerpt(place, place.text)
     lines += [f"{indent} |", f"{number.rjust(len(indent))} | {excerpt}"]
     marks = [underline] if place.column is not None else []
-    marks += [literal(place.note)] if place.note else []
+    marks += [visible(place.note)] if place.note else []
     return [*lines, f"{indent} | {' '.join(marks)}"] if marks else lines
 
 
@@ -184,7 +184,7 @@ def _excerpt(place: Place, text: str) -> tuple[str, str]:
     end = min(begin + _EXCERPT, len(text))
     cuts = (begin, fault, max(min(fault + place.width, end), fault), end)
     before, marked, after = (
-        literal(text[start:stop].replace("\t", "    ")) for start, stop in pairwise(cuts)
+        visible(text[start:stop].replace("\t", "    ")) for start, stop in pairwise(cuts)
     )
     left, right = _CUT if begin else "", _CUT if end < len(text) else ""
     carets = " " * (len(left) + cell_len(before)) + "^" * max(cell_len(marked), 1)

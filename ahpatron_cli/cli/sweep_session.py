@@ -12,10 +12,10 @@ from msgspec import Struct
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.errors import one_of, usage
-from ahpatron_cli.numbers import counted, percent
-from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write
+from ahpatron_cli.number_text import counted, percent
+from ahpatron_cli.output.formats import FORMATS, summary_to_text, trials_to_text, write
 from ahpatron_cli.output.render import Terminal
-from ahpatron_cli.records import grouped
+from ahpatron_cli.records import Outcome, grouped
 from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.sweep.plan import SHORT_ROUNDS, Search, estimated_seconds, learner_and_data
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile
@@ -23,7 +23,6 @@ from ahpatron_cli.sweep.summary import (
     METRICS,
     Criterion,
     Metric,
-    Outcome,
     SweepSummary,
     varied_numbers,
 )
@@ -94,7 +93,7 @@ class SummaryOutput(Struct, frozen=True):
     ) -> str:
         if self.trials:
             return trials_to_text(trials, format)
-        return findings_to_text(summary, format, terminal, only_matrix=self.matrix)
+        return summary_to_text(summary, format, terminal, only_matrix=self.matrix)
 
 
 def criterion_of(metric: str, tune_orders: int) -> Criterion:

@@ -21,10 +21,10 @@ from ahpatron_cli.core.errors import (
 )
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import KERNELS, Gaussian, Kernel, Laplacian, Linear, Polynomial
-from ahpatron_cli.core.learners import *  # noqa: F403
-from ahpatron_cli.core.learners import __all__ as _learners
 from ahpatron_cli.core.numerics import HINGE, cancelled, first_smallest, under, up_to
 from ahpatron_cli.core.parameters import choice, integer, real
+from ahpatron_cli.core.registry import *  # noqa: F403
+from ahpatron_cli.core.registry import __all__ as _learners
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.core.span import PrunedExpansion, SpanExpansion
 from ahpatron_cli.core.tally import Tally, mistaken, predicted

@@ -24,9 +24,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ahpatron_cli.core.engine import Player
+from ahpatron_cli.core.conversion import Conversion
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners import Ahpatron, Perceptron
+from ahpatron_cli.core.learners.ahpatron import Ahpatron
 from ahpatron_cli.core.numerics import EPS, NEAR_TIE, daxpy
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Rows
@@ -63,7 +63,7 @@ def comparators(
     Rounding must not make a bound too small. If the error of a kernel value is at most δ, that of
     f(x) is at most δ·Σ|a_i| and that of ‖f‖² at most δ·(Σ|a_i|)²; both are added.
     """
-    to_points = Player(Perceptron(), kernel).points_of
+    to_points = Conversion(kernel).convert
     sample, labels = _draw_sample(pieces, rounds=rounds, seed=seed, to_points=to_points)
     gram = kernel.between(sample, sample)
     gram = (gram + gram.T) / 2

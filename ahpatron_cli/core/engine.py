@@ -16,7 +16,7 @@ import copy
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,12 +24,13 @@ from numpy.random import default_rng  # slow to import: not while the first row 
 from numpy.typing import ArrayLike
 
 from ahpatron_cli.core.calibration import Calibration
+from ahpatron_cli.core.conversion import Conversion
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
 from ahpatron_cli.core.expansion import Hypothesis
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import SHARED, Learner
-from ahpatron_cli.core.points import NARROW, Points
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, rows_from, rows_of
+from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, rows_from, rows_of
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import Tally, class_margins
 
@@ -313,6 +314,8 @@ class Player:
         The copies of the learner with their current f: one, or one per class (one-vs-rest).
     learner, f
         Learner and hypothesis of the first loop.
+    conversion : Conversion
+        Conversion of rows to points, dense or sparse.
     tally : Tally
         Counts over all rounds so far.
 
@@ -378,8 +381,7 @@ class Player:
         self._calibration = Calibration(classes)
         self._block = block
         self._rounds = 0
-        self._centre: Floats | None = None
-        self._sparse: bool | None = None  # decided by the first piece
+        self.conversion = Conversion(self.kernel, dense=self.learner.dense)
         self._complete = True  # whether loops and counts are those of the same rounds
         self._journal = None  # made before the first block
 
@@ -513,7 +515,7 @@ class Player:
             raise error.shifted(done) from None
         finally:
             if not self._rounds:  # no row was learned: the next piece is the first one
-                self._centre = self._sparse = None
+                self.conversion.forget()
         self._tally.seconds += time.perf_counter() - start
         return scores
 
@@ -584,7 +586,7 @@ class Player:
             if start == ready:  # 64 blocks at once
                 first = start
                 ready = min(start + left + 63 * self._block, len(rows))
-                points = self.points_of(rows_of(rows, slice(first, ready)))
+                points = self.conversion.convert(rows_of(rows, slice(first, ready)))
             stop = min(start + left, ready)
             if stop - start == points.size:
                 yield points
@@ -629,46 +631,21 @@ class Player:
         scores = np.empty((len(rows), *self._shape))
         # no round changes f, so blocks may be larger: about 1 MB of kernel values
         step = max(self._block, (1 << 17) // (self.size or 4096))
-        centre = self._centre
-        sparse = self._sparse
+        conversion = self.conversion.copy()  # the first piece to learn decides, not these rows
         done = 0
         try:
             for start in range(0, len(rows), step):
                 part = slice(start, min(start + step, len(rows)))
-                block = self.points_of(rows_of(rows, part))
+                block = conversion.convert(rows_of(rows, part))
                 values = [loop.f.at(block) for loop in self.loops]
                 scores[part] = values[0] if len(values) == 1 else np.stack(values, axis=1)
                 _check_finite(scores[part])
                 done = part.stop
         except NumericalError as error:
             raise error.shifted(done) from None
-        finally:
-            self._centre = centre
-            self._sparse = sparse
         return scores
 
-    # Rows ---------------------------------------------------------------------------------------
-
-    def points_of(self, rows: Rows) -> Points:
-        """Convert rows to points of the kernel; dense rows are centred on the first row."""
-        if self._sparse is None:
-            self._sparse = isinstance(rows, CsrRows) and not self.learner.dense
-        if self._sparse:
-            return self.kernel.points(compressed(rows))
-        if isinstance(rows, CsrRows):
-            rows = _dense(rows)
-        if self._centre is None:
-            # shifting does not change κ and saves digits; only the first row decides the centre
-            first = np.nan_to_num(rows[0].astype(np.float64))
-            self.kernel.points(rows[:1])  # if its square overflows, the second row is not to blame
-            self._centre = first if self.kernel.centred else np.zeros(rows.shape[1])
-        missing = rows.shape[1] - len(self._centre)
-        if missing > 0:
-            self._centre = np.pad(self._centre, (0, missing))
-        elif missing < 0:
-            rows = np.pad(rows, ((0, 0), (0, -missing)))
-        centre = self._centre if self.kernel.centred else None
-        return self.kernel.points(rows, centre)
+    # Checks -------------------------------------------------------------------------------------
 
     def _checked(self, rows: Any, labels: ArrayLike, weights: ArrayLike | None) -> Any:
         """Validated rows, labels and weights as arrays; a ValueError if their lengths differ."""
@@ -737,8 +714,8 @@ class Player:
         return {
             "tally": self.tally.state_dict(),
             "calibration": self.calibration.state_dict(),
-            "centre": self._centre,
-            "sparse": self._sparse,
+            "centre": self.conversion.centre,
+            "sparse": self.conversion.sparse,
             "loops": {str(c): loop.state_dict() for c, loop in enumerate(self.loops)},
         }
 
@@ -750,9 +727,9 @@ class Player:
             reader.value("tally", self.tally)
             reader.value("calibration", self._calibration)
             self._rounds = self._tally.rounds
-            self._sparse = reader.value("sparse")
-            self._centre = reader.value("centre")
-            if not self._has_legal_form():
+            self.conversion.sparse = reader.value("sparse")
+            self.conversion.centre = reader.value("centre")
+            if not self.conversion.is_consistent(begun=self._rounds > 0):
                 raise reader.refusal("sparse", "does not fit the stream")
             with reader.part("loops") as loops:
                 for c, loop in enumerate(self.loops):
@@ -760,20 +737,12 @@ class Player:
                         loop.load_state_dict(own, self._rounds)
         if self._rounds:
             try:  # predict one row: inconsistent parts would fail later
-                width = 1 if self._centre is None else len(self._centre)
+                centre = self.conversion.centre
+                width = 1 if centre is None else len(centre)
                 self.scores(np.zeros((1, width)))
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
                 raise StateError(f"its parts do not fit together: {error}") from None
         return self
-
-    def _has_legal_form(self) -> bool:
-        """Whether the stream is dense or sparse once it has begun, and has a centre if dense."""
-        is_dense = self._sparse is False
-        if is_dense != isinstance(self._centre, np.ndarray):
-            return False
-        if self._rounds:
-            return type(self._sparse) is bool
-        return self._sparse is None
 
     def _context(self, loop: Loop) -> State:
         """Attributes of all objects that are created from a loop's state."""
@@ -800,15 +769,6 @@ def _one_row(row: Any) -> Any:
     if isinstance(row, CsrRows) or hasattr(row, "tocsr"):
         return row
     return np.asarray(row)[None]
-
-
-def _dense(rows: CsrRows) -> Floats:
-    """Sparse rows as a dense array; a NumericalError if they have too many features."""
-    wide = rows.owners[rows.columns >= NARROW]
-    if len(wide):
-        message = f"dense streams have at most {NARROW:,} features, got {rows.width:,}"
-        raise NumericalError(message, int(wide[0]))
-    return replace(rows, width=min(rows.width, NARROW)).dense()
 
 
 def play(

@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.budget import Reduction
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.numerics import (
@@ -29,6 +28,7 @@ from ahpatron_cli.core.numerics import (
     first_smallest,
 )
 from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.reduction import Reduction
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stateful, StateReader
 

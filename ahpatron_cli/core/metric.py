@@ -30,8 +30,8 @@ from ahpatron_cli.core.numerics import (
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.core.second_order import Head, SecondOrder
-from ahpatron_cli.core.span import Symmetric
 from ahpatron_cli.core.state import State, Stateful, StateReader
+from ahpatron_cli.core.symmetric import Symmetric
 
 
 class Metric(Stateful):

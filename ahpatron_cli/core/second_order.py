@@ -24,8 +24,9 @@ from ahpatron_cli.core.numerics import (
 )
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.span import SpanExpansion, Symmetric
+from ahpatron_cli.core.span import SpanExpansion
 from ahpatron_cli.core.state import Stateful
+from ahpatron_cli.core.symmetric import Symmetric
 
 LIKELY = 1.05
 """Rounds with a smaller margin when the block opens are prepared for an update."""

@@ -13,8 +13,8 @@ from ahpatron_cli.core.numerics import CANCELLED, blend, cancelled, ddot
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.second_order import ForgettingHead, Head, Products
-from ahpatron_cli.core.span import Symmetric
 from ahpatron_cli.core.state import StateReader
+from ahpatron_cli.core.symmetric import Symmetric
 
 CLIP = 1.5
 """Values of the heads are clipped to this before they are mixed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, rows_of
+from ahpatron_cli.data.hashes import RowHash
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.source import Source, changed, first_batches
 from ahpatron_cli.signals import StreamEnded, watch
@@ -122,30 +122,6 @@ class FileInfo:
         }
         found = [note for note, holds in notes.items() if holds]
         return (*self.remarks, *found)
-
-
-class RowHash:
-    """SHA-256 of labels and rows as numbers; independent of how they are split into batches."""
-
-    def __init__(self) -> None:
-        self._labels = hashlib.sha256()
-        self._sizes = hashlib.sha256()
-        self._columns = hashlib.sha256()
-        self._values = hashlib.sha256()
-
-    def add(self, batch: Batch) -> None:
-        """Add the examples of a batch."""
-        rows = batch.stored
-        self._labels.update(np.ascontiguousarray(batch.labels, dtype="<f8").data)
-        self._sizes.update(np.diff(rows.indptr).astype("<i8").data)
-        self._columns.update(rows.columns.astype("<i8").data)
-        self._values.update(np.ascontiguousarray(rows.values, dtype="<f8").data)
-
-    def hexdigest(self) -> str:
-        """The hash in hexadecimal."""
-        parts = (self._labels, self._sizes, self._columns, self._values)
-        digests = b"".join(part.digest() for part in parts)
-        return hashlib.sha256(digests).hexdigest()
 
 
 class Reader(ABC):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 import shlex
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -29,6 +28,7 @@ from ahpatron_cli.data.labels import (
     find_labels,
     show,
 )
+from ahpatron_cli.data.layout import DENSE_WIDTH, is_dense
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
@@ -39,11 +39,7 @@ from ahpatron_cli.signals import StreamEnded, watch
 
 CHUNK_ROWS = 16 * BLOCK
 """Number of rows per batch: a multiple of the engine's block."""
-DENSE_WIDTH = 4096
-DENSE_SHARE = 0.1
-"""Rows are dense if at least this share of the first block is nonzero, up to this width."""
 WARM_UP = 1000
-LAYOUTS = ("auto", "dense", "sparse")
 
 
 @dataclass(frozen=True)
@@ -84,27 +80,6 @@ class StreamState:
     """Number of columns so far."""
     schema: Schema | None = None
     """How columns of a table become features and labels; None for LIBSVM text."""
-
-
-class Trail:
-    """Number of rows so far, with and without a label, and their checksum."""
-
-    def __init__(self) -> None:
-        self.rounds = 0
-        self._sums = [0, 0, 0, 0]
-
-    def add(self, batch: Batch) -> None:
-        """Add rows to the checksum; independent of how they are split into batches."""
-        rows = batch.stored  # sparse: a file that grew may have more columns
-        parts = batch.labels, np.diff(rows.indptr), rows.columns, rows.values
-        for number, part in enumerate(parts):
-            self._sums[number] = zlib.crc32(np.ascontiguousarray(part).data, self._sums[number])
-        self.rounds += len(batch.labels)
-
-    @property
-    def digest(self) -> int:
-        """The checksum as a single integer."""
-        return zlib.crc32(repr(self._sums).encode())
 
 
 @dataclass(frozen=True)
@@ -240,8 +215,7 @@ class Dataset:
         self._labels = self._label_map(head.labels)
         first = head.part(slice(0, min(BLOCK, len(head.labels))))
         width = width_of(_as_wide_as_needed(first.stored))
-        stored = first.values >= DENSE_SHARE * len(first.labels) * width
-        self.dense = stored and width <= DENSE_WIDTH
+        self.dense = is_dense(len(first.labels), width, stored=first.values)
         if preparation.layout != "auto":
             self.dense = preparation.layout == "dense"
         if known is not None and known.dense is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.errors import UserError, bad_data
-from ahpatron_cli.numbers import int_if_integral
+from ahpatron_cli.number_text import int_if_integral
 from ahpatron_cli.signals import watch
 
 PLAIN_PAIRS = ((-1, 1), (0, 1))

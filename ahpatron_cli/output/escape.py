@@ -1,7 +1,7 @@
 """Escaping of untrusted text.
 
 File names, labels and messages may hold escape codes, newlines, undecodable bytes or characters
-that reverse the reading direction. Every renderer passes them through `literal`.
+that reverse the reading direction. Every renderer passes them through `visible`.
 """
 
 import io
@@ -13,7 +13,7 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories to escape: control, format, surrogate, line and paragraph separator."""
 
 
-def literal(text: str) -> str:
+def visible(text: str) -> str:
     r"""Escape invisible characters: ESC as `\x1b`, an undecodable byte as `\xff`.
 
     Backslashes are not doubled, so that ordinary names are shown as typed.
@@ -39,7 +39,7 @@ def spreadsheet_text(text: str) -> str:
 
     Only for text: numbers may begin with a sign and are written unchanged.
     """
-    return without_formula(literal(text))
+    return without_formula(visible(text))
 
 
 def without_formula(text: str) -> str:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output import render
-from ahpatron_cli.output.escape import literal, spreadsheet_text, use_utf8
+from ahpatron_cli.output.escape import spreadsheet_text, use_utf8, visible
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.table import Page
 from ahpatron_cli.records import (
-    SCHEMA,
+    DOCUMENT_VERSION,
     DataRecord,
     Json,
     Report,
@@ -32,7 +32,8 @@ from ahpatron_cli.records import (
 )
 
 if TYPE_CHECKING:  # NumPy and modules that need it are imported lazily
-    from ahpatron_cli.sweep.summary import DatasetSummary, Outcome, Setting, SweepSummary, TrialData
+    from ahpatron_cli.records import Outcome, TrialData
+    from ahpatron_cli.sweep.summary import DatasetSummary, Setting, SweepSummary
 
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
@@ -77,22 +78,22 @@ def _label_names(data: DataRecord) -> Json:
     return {"label_names": list(data.label_names)}
 
 
-def findings_to_text(
-    findings: SweepSummary,
+def summary_to_text(
+    summary: SweepSummary,
     format: str,
     terminal: render.Terminal | None = None,
     *,
     only_matrix: bool = False,
 ) -> str:
     """Summary of a sweep in one of `FORMATS`."""
-    from ahpatron_cli.output.sweep_table import findings_page
+    from ahpatron_cli.output.sweep_table import summary_page
 
     if format == "json":
-        return json_text(_findings_to_json(findings, only_matrix))
+        return json_text(_summary_to_json(summary, only_matrix))
     if format in ("jsonl", "csv"):
-        rows = _matrix_rows(findings) if only_matrix else _setting_rows(findings)
+        rows = _matrix_rows(summary) if only_matrix else _setting_rows(summary)
         return rows_text(rows, format)
-    return _page_text(findings_page(findings, only_matrix=only_matrix), format, terminal)
+    return _page_text(summary_page(summary, only_matrix=only_matrix), format, terminal)
 
 
 def trials_to_text(trials: Sequence[Outcome], format: str) -> str:
@@ -151,7 +152,7 @@ def _flat(row: Json) -> dict[str, str]:
             flat[name] = value
     for name, value in row.get("params", {}).items():
         flat[f"param_{name}"] = value
-    return {literal(name): _csv_cell(value) for name, value in flat.items()}
+    return {visible(name): _csv_cell(value) for name, value in flat.items()}
 
 
 def _csv_cell(value: Any) -> str:
@@ -167,24 +168,24 @@ def _csv_cell(value: Any) -> str:
 # Sweeps -------------------------------------------------------------------------------------------
 
 
-def _findings_to_json(findings: SweepSummary, only_matrix: bool) -> Json:
+def _summary_to_json(summary: SweepSummary, only_matrix: bool) -> Json:
     matrix = None
-    if findings.datasets and (only_matrix or len(findings.datasets) > 1):
-        matrix = _matrix_to_json(findings)
+    if summary.datasets and (only_matrix or len(summary.datasets) > 1):
+        matrix = _matrix_to_json(summary)
     document: Json = {
-        "schema": SCHEMA,
+        "schema": DOCUMENT_VERSION,
         "version": __version__,
-        "metric": findings.criterion.metric.name,
-        "tune_orders": findings.criterion.tune_orders,
+        "metric": summary.criterion.metric.name,
+        "tune_orders": summary.criterion.tune_orders,
         "matrix": matrix,
     }
     if only_matrix:
         return document
     return document | {
-        "trials": findings.trials,
-        "failed": [_failed_to_json(trial) for trial in findings.failed],
-        "datasets": [_dataset_to_json(found) for found in findings.datasets],
-        "origins": [dict(origin) for origin in findings.origins],
+        "trials": summary.trials,
+        "failed": [_failed_to_json(trial) for trial in summary.failed],
+        "datasets": [_dataset_to_json(found) for found in summary.datasets],
+        "origins": [dict(origin) for origin in summary.origins],
     }
 
 
@@ -215,23 +216,23 @@ def _dataset_to_json(found: DatasetSummary) -> Json:
     }
 
 
-def _matrix_to_json(findings: SweepSummary) -> Json:
+def _matrix_to_json(summary: SweepSummary) -> Json:
     """JSON of the matrix learners x data sets and the tests over data sets; null if missing."""
-    rows = findings.matrix.values()
-    ranks = findings.ranks
+    rows = summary.matrix.values()
+    ranks = summary.ranks
     verdicts = list[list[str | None]]()
     for row in rows:
-        pairs = zip(row, findings.datasets, strict=True)
+        pairs = zip(row, summary.datasets, strict=True)
         verdicts.append([None if one is None else found.verdict(one) for one, found in pairs])
     return {
-        "data": [found.data.path for found in findings.datasets],
-        "learners": list(findings.matrix),
+        "data": [found.data.path for found in summary.datasets],
+        "learners": list(summary.matrix),
         "mean": [[one and one.mean for one in row] for row in rows],
         "sd": [[one and one.sd for one in row] for row in rows],
         "verdict": verdicts,
         "compared": [[one and one.compared for one in row] for row in rows],
         "missing_permutations": [[one and one.missing for one in row] for row in rows],
-        "mean_ranks": [ranks.mean_ranks.get(learner) for learner in findings.matrix],
+        "mean_ranks": [ranks.mean_ranks.get(learner) for learner in summary.matrix],
         "friedman": ranks.friedman,
         "friedman_p_value": ranks.p_value,
         "critical_difference": ranks.critical_difference,
@@ -240,24 +241,24 @@ def _matrix_to_json(findings: SweepSummary) -> Json:
     }
 
 
-def _matrix_rows(findings: SweepSummary) -> Iterator[Json]:
+def _matrix_rows(summary: SweepSummary) -> Iterator[Json]:
     """One row per learner, for csv and jsonl."""
-    for learner, row in findings.matrix.items():
+    for learner, row in summary.matrix.items():
         line: Json = {"learner": learner}
-        for found, one in zip(findings.datasets, row, strict=True):
+        for found, one in zip(summary.datasets, row, strict=True):
             name = found.short
             line[name] = one and one.mean
             line[f"{name} sd"] = one and one.sd
             line[f"{name} verdict"] = one and found.verdict(one)
             line[f"{name} compared"] = one and one.compared
             line[f"{name} missing permutations"] = one and one.missing
-        line["mean_rank"] = findings.ranks.mean_ranks.get(learner)
+        line["mean_rank"] = summary.ranks.mean_ranks.get(learner)
         yield line
 
 
-def _setting_rows(findings: SweepSummary) -> Iterator[Json]:
+def _setting_rows(summary: SweepSummary) -> Iterator[Json]:
     """One row per data set and setting; with --tune-orders, per best setting of each learner."""
-    for found in findings.datasets:
+    for found in summary.datasets:
         settings = found.settings
         if found.criterion.tune_orders:
             settings = found.best
@@ -273,7 +274,7 @@ def _setting_rows(findings: SweepSummary) -> Iterator[Json]:
 
 def _preparation(data: TrialData) -> Json:
     """JSON of how the data of a trial were prepared."""
-    from ahpatron_cli.sweep.summary import PREPARED
+    from ahpatron_cli.records import PREPARED
 
     fields = {name: getattr(data, name) for name in (*PREPARED, "shuffled", "table", "costs")}
     return {name: value for name, value in fields.items() if value != ()}

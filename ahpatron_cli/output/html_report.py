@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
 from ahpatron_cli.data.labels import describe
-from ahpatron_cli.numbers import counted
+from ahpatron_cli.number_text import counted
 from ahpatron_cli.output import pictures
 from ahpatron_cli.output.render import Html
-from ahpatron_cli.output.sweep_table import data_tables, findings_page, matrix_table
+from ahpatron_cli.output.sweep_table import data_tables, matrix_table, summary_page
 from ahpatron_cli.output.table import Page
-from ahpatron_cli.records import DataRecord
-from ahpatron_cli.sweep.summary import DatasetSummary, SweepSummary, TrialData
+from ahpatron_cli.records import DataRecord, TrialData
+from ahpatron_cli.sweep.summary import DatasetSummary, SweepSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,33 +37,33 @@ def check_report_path(path: str | Path) -> None:
     format_of_suffix(path, formats={".html": "html", ".htm": "html"})
 
 
-def write_report(path: str | Path, findings: SweepSummary, x: str | None = None) -> None:
+def write_report(path: str | Path, summary: SweepSummary, x: str | None = None) -> None:
     """Write the report with the current date."""
     check_report_path(path)
-    if findings.datasets:
-        pictures.check_axis(x, pictures.axes_of(findings.datasets))
+    if summary.datasets:
+        pictures.check_axis(x, pictures.axes_of(summary.datasets))
     written = datetime.now(UTC).strftime("%Y-%m-%d")
-    write_atomically(path, to_html(findings, written, x))
+    write_atomically(path, to_html(summary, written, x))
 
 
-def to_html(findings: SweepSummary, written: str = "", x: str | None = None) -> str:
+def to_html(summary: SweepSummary, written: str = "", x: str | None = None) -> str:
     """The report as HTML text; without plots if matplotlib is not installed."""
     page = _resource("report.html")
     style = _resource("report.css")
-    looks = pictures.looks(pictures.learners_of(findings))
+    looks = pictures.looks(pictures.learners_of(summary))
     sections = list[str]()
-    for number, found in enumerate(findings.datasets, start=1):
+    for number, found in enumerate(summary.datasets, start=1):
         heading = _text(found.name)
         parts = _dataset(found, looks, x)
         sections.append(_section(f"data-{number}", heading, parts))
-    origins = map(_origin, findings.origins)
+    origins = map(_origin, summary.origins)
     return page.format(
         policy=_policy(style),
-        title=_text(_title(findings)),
+        title=_text(_title(summary)),
         style=style,
-        overview="\n".join(_overview(findings, written)),
+        overview="\n".join(_overview(summary, written)),
         sections="\n".join(sections),
-        metric=findings.criterion.metric.short,
+        metric=summary.criterion.metric.short,
         origins=_section("origin", "How it was made", origins),
     )
 
@@ -83,9 +83,9 @@ def _policy(style: str) -> str:
     )
 
 
-def _title(findings: SweepSummary) -> str:
+def _title(summary: SweepSummary) -> str:
     """Title of the page, with the names or the number of the data sets."""
-    names = [found.short for found in findings.datasets]
+    names = [found.short for found in summary.datasets]
     if not names:
         return "ahpatron sweep: no trial was completed"
     if len(names) > _MAX_NAMES:
@@ -104,18 +104,18 @@ def _section(anchor: str, heading: str, parts: Iterator[str]) -> str:
     return "\n".join(lines)
 
 
-def _overview(findings: SweepSummary, written: str) -> Iterator[str]:
+def _overview(summary: SweepSummary, written: str) -> Iterator[str]:
     """Yield the parts of the overview: origin, matrix, mean ranks, remarks and commands."""
-    made = _made(findings, written)
+    made = _made(summary, written)
     if made:
         yield f'<p class="notes">{_text(made)}.</p>'
-    if len(findings.datasets) > 1:
-        yield _HTML.page(Page([matrix_table(findings)]))
-        if findings.ranks.p_value is not None and pictures.has_matplotlib():
-            draw = partial(pictures.draw_ranks, findings.ranks)
-            draw_figure = partial(pictures.one_panel, draw, len(findings.matrix))
+    if len(summary.datasets) > 1:
+        yield _HTML.page(Page([matrix_table(summary)]))
+        if summary.ranks.p_value is not None and pictures.has_matplotlib():
+            draw = partial(pictures.draw_ranks, summary.ranks)
+            draw_figure = partial(pictures.one_panel, draw, len(summary.matrix))
             yield _figure(draw_figure, "Mean ranks of the learners over the data sets")
-    page = findings_page(findings)
+    page = summary_page(summary)
     lines = [*page.remarks]
     lines += [" ".join(command) for command in page.commands]
     items = [f"<li>{_text(line)}</li>" for line in lines]
@@ -124,10 +124,10 @@ def _overview(findings: SweepSummary, written: str) -> Iterator[str]:
         yield f"<p>Pictures need matplotlib: <code>{_text(pictures.INSTALL)}</code></p>"
 
 
-def _made(findings: SweepSummary, written: str) -> str:
+def _made(summary: SweepSummary, written: str) -> str:
     """When, by which version and on which machine the results were made; empty if not known."""
     parts = list[str]()
-    last = findings.origins[-1] if findings.origins else {}
+    last = summary.origins[-1] if summary.origins else {}
     if written:
         parts.append(f"Written on {written}")
     if "version" in last:
@@ -135,8 +135,8 @@ def _made(findings: SweepSummary, written: str) -> str:
     machine = last.get("processor") or last.get("machine")
     if machine:
         parts.append(f"on {machine}")
-    if findings.part:
-        parts.append(findings.part)
+    if summary.part:
+        parts.append(summary.part)
     return ", ".join(parts)
 
 

@@ -8,16 +8,16 @@ from typing import Any, TypeVar
 from msgspec import to_builtins
 
 from ahpatron_cli import __version__
-from ahpatron_cli.data.geometry import SUGGESTED_LEARNER
 from ahpatron_cli.data.labels import show as show_label
 from ahpatron_cli.data.source import STDIN_NAME
-from ahpatron_cli.models import Header
-from ahpatron_cli.numbers import counted, percent, share, short
-from ahpatron_cli.output.escape import literal
+from ahpatron_cli.model_file import Header
+from ahpatron_cli.number_text import counted, percent, share, short
+from ahpatron_cli.output.escape import visible
 from ahpatron_cli.output.formats import json_text, write
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.profile import Profile
-from ahpatron_cli.records import SCHEMA, Json, RunRecord, plain_params, run_to_json
+from ahpatron_cli.records import DOCUMENT_VERSION, Json, RunRecord, plain_params, run_to_json
+from ahpatron_cli.sigma import SUGGESTED_LEARNER
 
 T = TypeVar("T")
 _MOST_LABELS = 10
@@ -79,7 +79,7 @@ def _rows_text(rows: int, of: int) -> str:
 # Data ---------------------------------------------------------------------------------------------
 
 
-def print_profile(profile: Profile, terminal: Terminal) -> str:
+def profile_text(profile: Profile, terminal: Terminal) -> str:
     """The profile of a data file as text."""
     about = f"{counted(profile.rows, 'row')}, {counted(profile.features, 'feature')}"
     if profile.density is not None:
@@ -115,7 +115,7 @@ def _faults(profile: Profile, terminal: Terminal) -> str:
         place = f"{profile.path}:{fault.line}"
         if fault.column is not None:
             place += f":{fault.column}"
-        lines.append(literal(f"{place}: {fault.problem}"))
+        lines.append(visible(f"{place}: {fault.problem}"))
     return _joined(lines)
 
 
@@ -126,7 +126,7 @@ def _next(profile: Profile, terminal: Terminal) -> str:
     head = "Next"
     if profile.path == STDIN_NAME:
         head += ", where FILE stands for the data of standard input"
-    commands = [f"  {literal(command)}" for command in profile.next]
+    commands = [f"  {visible(command)}" for command in profile.next]
     return _joined(["", terminal.strong(head), *commands])
 
 
@@ -230,7 +230,7 @@ def model_to_json(
     if last_reset is not None:
         since_reset = record.rounds - last_reset
     return {
-        "schema": SCHEMA,
+        "schema": DOCUMENT_VERSION,
         "version": __version__,
         "kind": "model",
         "path": path,
@@ -274,7 +274,7 @@ def _relevance_to_json(model: Header, relevance: Sequence[tuple[int, float]]) ->
     ]
 
 
-def print_model(document: Json, terminal: Terminal) -> str:
+def model_text(document: Json, terminal: Terminal) -> str:
     """The description of a model as text."""
     about = "{learner}; written {written} by ahpatron {made_by}".format_map(document)
     params = {"kernel": document["kernel"], **document["params"]}

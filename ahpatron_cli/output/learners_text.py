@@ -12,7 +12,7 @@ from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.core.references import PUBLICATIONS
 from ahpatron_cli.output.render import Terminal
-from ahpatron_cli.records import SCHEMA, Json, plain_params
+from ahpatron_cli.records import DOCUMENT_VERSION, Json, plain_params
 
 _DEVIATIONS = "Deviations\n----------\n"
 _EXAMPLES = "Examples\n--------\n"
@@ -21,7 +21,7 @@ _EXAMPLES = "Examples\n--------\n"
 def all_learners_to_json() -> Json:
     """All learners and kernels with their parameters, as JSON."""
     return {
-        "schema": SCHEMA,
+        "schema": DOCUMENT_VERSION,
         "version": __version__,
         "learners": [_learner_to_json(kind) for kind in REGISTRY.values()],
         "kernels": [_kernel_to_json(kind) for kind in KERNELS.values()],
@@ -39,7 +39,7 @@ def some_learners_to_json(kinds: Iterable[type[Learner]]) -> Json:
         for kind in kinds
     ]
     return {
-        "schema": SCHEMA,
+        "schema": DOCUMENT_VERSION,
         "version": __version__,
         "learners": details,
     }

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
 from ahpatron_cli.errors import suggestion, usage
-from ahpatron_cli.numbers import counted, int_if_integral, orders, percent
-from ahpatron_cli.output.escape import literal
+from ahpatron_cli.number_text import counted, int_if_integral, orders, percent
+from ahpatron_cli.output.escape import visible
 from ahpatron_cli.output.formats import rows_text
 from ahpatron_cli.output.sweep_table import friedman_text
 from ahpatron_cli.records import Curve, Json, grouped
@@ -169,7 +169,7 @@ def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> l
 
 def _shown(name: str) -> str:
     """A name as text of at most 28 characters."""
-    text = literal(name)
+    text = visible(name)
     if len(text) <= 28:
         return text
     return f"{text[:27]}…"
@@ -297,7 +297,7 @@ def _title_of_curves(curves: Sequence[Curve]) -> str:
     abouts = {curve.about for curve in curves}
     if len(abouts) > 1:
         return ""
-    title = literal(abouts.pop())
+    title = visible(abouts.pop())
     if curves[0].sd is not None:
         title += ", mean ± sd"
     return title
@@ -306,11 +306,11 @@ def _title_of_curves(curves: Sequence[Curve]) -> str:
 # Sweeps -------------------------------------------------------------------------------------------
 
 
-def write_plot(path: str | Path, findings: SweepSummary, x: str | None = None) -> None:
+def write_plot(path: str | Path, summary: SweepSummary, x: str | None = None) -> None:
     """Write the plots of a sweep, a row of panels per data set; the suffix decides the format."""
     format = picture_format(path)
-    check_axis(x, axes_of(findings.datasets))
-    write_atomically(path, picture(lambda: draw_sweep(findings, x), format))
+    check_axis(x, axes_of(summary.datasets))
+    write_atomically(path, picture(lambda: draw_sweep(summary, x), format))
 
 
 def check_axis(x: str | None, names: Sequence[str]) -> None:
@@ -325,9 +325,9 @@ def check_axis(x: str | None, names: Sequence[str]) -> None:
     raise usage(f"--x {x}: no such parameter is varied", hint)
 
 
-def learners_of(findings: SweepSummary) -> list[str]:
+def learners_of(summary: SweepSummary) -> list[str]:
     """Names of all learners, in order of first appearance."""
-    settings = (setting for found in findings.datasets for setting in found.settings)
+    settings = (setting for found in summary.datasets for setting in found.settings)
     return list(dict.fromkeys(setting.name for setting in settings))
 
 
@@ -371,12 +371,12 @@ def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look])
     return made
 
 
-def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
+def draw_sweep(summary: SweepSummary, x: str | None = None) -> Figure:
     """Figure of a sweep: mean ranks on top, then a row per data set (parameter, time)."""
-    by_learner = looks(learners_of(findings))
-    rows = len(findings.datasets)
+    by_learner = looks(learners_of(summary))
+    rows = len(summary.datasets)
     first = 0
-    has_ranks = findings.ranks.p_value is not None
+    has_ranks = summary.ranks.p_value is not None
     if has_ranks:
         rows += 1
         first = 1
@@ -384,8 +384,8 @@ def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
     grid = figure.add_gridspec(rows, 2)
     if has_ranks:
         whole_row = figure.add_subplot(grid[0, :])
-        draw_ranks(findings.ranks, whole_row)
-    for row, found in enumerate(findings.datasets, start=first):
+        draw_ranks(summary.ranks, whole_row)
+    for row, found in enumerate(summary.datasets, start=first):
         for column, (_, draw) in enumerate(panels(found, x, by_learner)):
             axes = figure.add_subplot(grid[row, column])
             if column == 0:
@@ -448,7 +448,7 @@ def _draw_parameter(
         names.append(NamedLine(_shown(learner), means[-1], look))
     _value_axis(axes, log=lowest > 0 and highest >= 8 * lowest)
     symbol = _SYMBOLS.get(name, "")
-    axes.set_xlabel(f"{literal(name)} {symbol}".rstrip())
+    axes.set_xlabel(f"{visible(name)} {symbol}".rstrip())
     axes.grid(axis="y")
     _metric_axis(axes, found, names)
 

@@ -20,7 +20,7 @@ from ahpatron_cli.core.tally import predicted
 from ahpatron_cli.data.cells import label_kind, number
 from ahpatron_cli.data.labels import OTHER, Labels, show
 from ahpatron_cli.errors import usage
-from ahpatron_cli.output.escape import literal, use_utf8, without_formula
+from ahpatron_cli.output.escape import use_utf8, visible, without_formula
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.rows import Floats, Integers
@@ -83,7 +83,7 @@ class PredictionWriter:
         rounds_before = run.rounds - np.count_nonzero(~missing)
         rounds = rounds_before + np.cumsum(~missing)
         columns: Columns = {
-            "data": self._text(literal(run.path)),
+            "data": self._text(visible(run.path)),
             "learner": self._text(run.setup.learner),
             "repeat": str(run.repeat),
             "round": np.where(missing, "", rounds.astype(str)).tolist(),
@@ -112,7 +112,7 @@ class PredictionWriter:
         shown = np.array(self._labels(names), dtype=object)
         columns: Columns = {}
         if path is not None:
-            columns["data"] = self._text(literal(path))
+            columns["data"] = self._text(visible(path))
         columns |= self._keys(batch.lines, batch.ids, id_name)
         columns["prediction"] = shown[chosen(scores)].tolist()
         if scores.ndim == 1:

@@ -16,7 +16,7 @@ from typing import NamedTuple, TextIO
 
 from rich.cells import cell_len
 
-from ahpatron_cli.output.escape import GREEK, ascii_signs, encodable, has_signs, literal
+from ahpatron_cli.output.escape import GREEK, ascii_signs, encodable, has_signs, visible
 from ahpatron_cli.output.table import BEST, MARKS, Cell, Column, Page, Table
 
 UNLIMITED = 1_000_000
@@ -122,7 +122,7 @@ def _lines(lines: Iterable[str]) -> str:
 # Terminal -----------------------------------------------------------------------------------------
 
 _STYLE = re.compile(r"\x1b\[\d*m")
-"""Escape codes for bold type; `literal` removes any others."""
+"""Escape codes for bold type; `visible` removes any others."""
 
 
 class Terminal(Format):
@@ -152,7 +152,7 @@ class Terminal(Format):
         return cls(width, bold=bold, ascii=lacks_signs)
 
     def escape(self, text: str) -> str:
-        shown = literal(text)
+        shown = visible(text)
         if self._ascii:
             return ascii_signs(shown)
         return shown
@@ -176,7 +176,7 @@ class Terminal(Format):
         """Lines of a title: a bold name and a text, on separate lines if too long."""
         if not name:
             return self.folded(about)
-        width = cell_len(literal(name)) + 2 + cell_len(self.escape(about))
+        width = cell_len(visible(name)) + 2 + cell_len(self.escape(about))
         if width <= self.width:
             return [f"{self.strong(name)}: {self.escape(about)}"]
         first = f"{self.strong(name)}:"
@@ -219,7 +219,7 @@ class Terminal(Format):
         for why, command in page.commands:
             commands += self.folded(why)
             if command:
-                commands.append(f"  {literal(command)}")
+                commands.append(f"  {visible(command)}")
         parts = [notes, legend, remarks, commands]
         return "\n".join(_lines(part) for part in parts if any(part))
 
@@ -265,7 +265,7 @@ class Markdown(Format):
     """Markdown: pipe tables."""
 
     def escape(self, text: str) -> str:
-        return re.sub(r"([\\`*_{}\[\]<>|&~$#!])", r"\\\1", literal(text))
+        return re.sub(r"([\\`*_{}\[\]<>|&~$#!])", r"\\\1", visible(text))
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
         title = self.escape(table.title)
@@ -353,7 +353,7 @@ class Latex(Format):
                 return rf"$10^{{{power}}}/\sqrt{{T}}$"
             return _LATEX.get(match[0], "$-$")
 
-        return _LATEX_TOKEN.sub(token, literal(text))
+        return _LATEX_TOKEN.sub(token, visible(text))
 
     def value(self, text: str, column: Column) -> str:
         shown = self.escape(text)
@@ -402,7 +402,7 @@ class Latex(Format):
         return text
 
     def ending(self, page: Page) -> str:
-        return _lines(f"% {literal(line)}" for line in page.remarks)
+        return _lines(f"% {visible(line)}" for line in page.remarks)
 
 
 def _parameter_symbol(match: re.Match[str]) -> str:
@@ -437,8 +437,8 @@ def _split(columns: Sequence[Written]) -> list[list[Written]]:
 
 def _typeset(column: Written) -> int:
     """Approximate width of a column in characters."""
-    visible = [re.sub(r"\\[a-z]+|[${}\\]", "", text) for text in column.texts]
-    return max(map(len, visible))
+    texts = [re.sub(r"\\[a-z]+|[${}\\]", "", text) for text in column.texts]
+    return max(map(len, texts))
 
 
 # HTML ---------------------------------------------------------------------------------------------
@@ -450,7 +450,7 @@ class Html(Format):
     bold = "<strong>", "</strong>"
 
     def escape(self, text: str) -> str:
-        escaped = html.escape(literal(text))
+        escaped = html.escape(visible(text))
         return re.sub(r"\|([MN])('|&#x27;)?_T\|", r"|\1\2<sub>T</sub>|", escaped)
 
     def value(self, text: str, column: Column) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.numbers import counted, mean_count, orders, percent, seconds
+from ahpatron_cli.number_text import counted, mean_count, orders, percent, seconds
 from ahpatron_cli.output.table import (
     BELOW_BASELINE,
     BEST,

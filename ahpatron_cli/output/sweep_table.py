@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ahpatron_cli.numbers import counted, mean_count, orders, p_value, seconds
+from ahpatron_cli.number_text import counted, mean_count, orders, p_value, seconds
 from ahpatron_cli.output.table import (
     BEST,
     CHOSEN,
@@ -34,30 +34,30 @@ MAX_REASONS = 5
 _VERDICTS = {"best": BEST, "worse": WORSE, "n.s.": NOT_WORSE}
 
 
-def findings_page(findings: SweepSummary, *, only_matrix: bool = False) -> Page:
+def summary_page(summary: SweepSummary, *, only_matrix: bool = False) -> Page:
     """Page with the matrix, if there are several data sets, and the tables of each data set."""
     tables: list[Table] = []
-    if findings.datasets and (only_matrix or len(findings.datasets) > 1):
-        tables.append(matrix_table(findings))
+    if summary.datasets and (only_matrix or len(summary.datasets) > 1):
+        tables.append(matrix_table(summary))
     if not only_matrix:
-        tables += [table for found in findings.datasets for table in data_tables(found)]
+        tables += [table for found in summary.datasets for table in data_tables(found)]
     remarks = []
-    if findings.failed:
-        remarks = _failures(findings)
-    elif not findings.datasets:
+    if summary.failed:
+        remarks = _failures(summary)
+    elif not summary.datasets:
         remarks = ["no trials"]
     commands = []
     if not only_matrix:
-        commands = list(_next(findings))
+        commands = list(_next(summary))
     return Page(tables, remarks, commands)
 
 
-def _failures(findings: SweepSummary) -> list[str]:
+def _failures(summary: SweepSummary) -> list[str]:
     """How many trials failed, then the most frequent reasons."""
-    failed = len(findings.failed)
-    every = counted(findings.trials + failed, "trial")
+    failed = len(summary.failed)
+    every = counted(summary.trials + failed, "trial")
     remarks = [f"{failed:,} of {every} failed:"]
-    reasons = Counter(trial.error or "no reason given" for trial in findings.failed)
+    reasons = Counter(trial.error or "no reason given" for trial in summary.failed)
     for reason, count in reasons.most_common(MAX_REASONS):
         remarks.append(f"{counted(count, 'trial')}: {reason}")
     others = len(reasons) - MAX_REASONS
@@ -66,42 +66,42 @@ def _failures(findings: SweepSummary) -> list[str]:
     return remarks
 
 
-def _next(findings: SweepSummary) -> Iterator[tuple[str, str]]:
+def _next(summary: SweepSummary) -> Iterator[tuple[str, str]]:
     """Yield a text and the command that repeats the best setting of each data set."""
     from ahpatron_cli.sweep.plan import run_command  # lazy: imports NumPy
 
-    if findings.part:
+    if summary.part:
         shows = "`ahpatron report` of all parts together shows the best"
-        yield f"This is {findings.part}; {shows}.", ""
+        yield f"This is {summary.part}; {shows}.", ""
         return
-    for found in findings.datasets:
+    for found in summary.datasets:
         command = run_command(found.data, found.winner)
         if command and len(found.settings) > 1:
             yield f"Best on {found.name}:", command
 
 
-def matrix_table(findings: SweepSummary) -> Table:
+def matrix_table(summary: SweepSummary) -> Table:
     """Matrix with a row per learner, a column per data set, and the mean rank."""
-    datasets = findings.datasets
-    metric = findings.criterion.metric
-    columns = [Column("Learner", list(findings.matrix), left=True)]
+    datasets = summary.datasets
+    metric = summary.criterion.metric
+    columns = [Column("Learner", list(summary.matrix), left=True)]
     for at, found in enumerate(datasets):
-        settings = [row[at] for row in findings.matrix.values()]
+        settings = [row[at] for row in summary.matrix.values()]
         cells = [_matrix_cell(metric, found, setting) for setting in settings]
         columns.append(Column(found.short, cells, 1))
     notes = []
     if any(one.sd is not None for found in datasets for one in found.best):
         notes.append("Mean ± standard deviation.")
-    mean_ranks = findings.ranks.mean_ranks
+    mean_ranks = summary.ranks.mean_ranks
     if len(datasets) > 1 and len(mean_ranks) > 1:
-        means = [mean_ranks.get(learner) for learner in findings.matrix]
+        means = [mean_ranks.get(learner) for learner in summary.matrix]
         texts = [None if mean is None else f"{mean:.2f}" for mean in means]
         columns.append(Column("Rank", texts))
         some = " of the learners that were compared on all" if None in means else ""
         notes.append(f"Rank: mean rank over the data sets{some}; 1 is best.")
-    if findings.ranks.p_value is not None:
-        test = friedman_text(findings.ranks)
-        notes.append(f"{test} over {counted(findings.ranks.datasets, 'data set')}.")
+    if summary.ranks.p_value is not None:
+        test = friedman_text(summary.ranks)
+        notes.append(f"{test} over {counted(summary.ranks.datasets, 'data set')}.")
     notes += _choice_notes(datasets)
     notes += _edition_notes(datasets)
     unit = " in %" if metric.in_percent else ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ahpatron_cli.numbers import counted, mean_count, short
+from ahpatron_cli.number_text import counted, mean_count, short
 from ahpatron_cli.records import DataRecord, SummaryRecord
 
 BEST = "*"

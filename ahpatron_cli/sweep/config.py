@@ -27,10 +27,10 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import DecodeError, Meta, Struct, ValidationError, toml
 
 from ahpatron_cli.core import KERNELS, REGISTRY
-from ahpatron_cli.core.learners import is_path
+from ahpatron_cli.core.registry import is_path
 from ahpatron_cli.data.source import similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
-from ahpatron_cli.runner import LearnerSpec
+from ahpatron_cli.runner import Setup
 from ahpatron_cli.sweep import grid
 from ahpatron_cli.sweep.grid import Choice, Layer, learner_name, own_learner
 
@@ -87,7 +87,7 @@ class Job(Struct, frozen=True):
     typed: Layer = ()
     """Parameter values given on the command line, which override all others."""
 
-    def setups(self, path: str, rounds: int) -> Iterator[LearnerSpec]:
+    def setups(self, path: str, rounds: int) -> Iterator[Setup]:
         """All settings of all learners for a file with `rounds` rounds."""
         layers = [self.layer, self.files[path], self.typed]
         for learner in self.learners:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import ExitCode, UserError, usage
 from ahpatron_cli.pool import HEARTBEAT
-from ahpatron_cli.sweep.summary import Outcome
+from ahpatron_cli.records import Outcome
 from ahpatron_cli.sweep.trial import Trial, run_trial
 
 if TYPE_CHECKING:

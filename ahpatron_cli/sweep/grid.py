@@ -25,14 +25,15 @@ from typing import Any, TypeAlias
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError
-from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
-from ahpatron_cli.data.dataset import LAYOUTS, Preparation
+from ahpatron_cli.core.registry import GUIDE, find_learner, is_path
+from ahpatron_cli.data.dataset import Preparation
+from ahpatron_cli.data.layout import LAYOUTS
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
-from ahpatron_cli.numbers import int_if_integral
-from ahpatron_cli.runner import AUTO, LISTING, LearnerSpec, check
+from ahpatron_cli.number_text import int_if_integral
+from ahpatron_cli.runner import AUTO, LISTING, Setup, check
 
 MOST_VALUES = 10_000
 """Largest number of values of a range; more are assumed to be a typing error."""
@@ -104,7 +105,7 @@ Layer: TypeAlias = Sequence[Choice]
 
 def expand(
     learner: str, kernel: str, layers: Sequence[Layer], rounds: int | None
-) -> Iterator[LearnerSpec]:
+) -> Iterator[Setup]:
     """All settings of one learner on a data set with `rounds` rounds; later layers win."""
     kind = find_learner(learner)
     own, specs = kind.specs(), parameters([learner], kernel)
@@ -127,9 +128,9 @@ def expand(
         kernels = {name: value for name, value in params.items() if name not in own}
         texts = {name: text for name, value in params.items() if (text := axes[name][value])}
         used = None if kind.own_kernel else kernel
-        spec = LearnerSpec(kind.name, given, used, kernels, source, texts)
-        check(spec)
-        yield spec
+        setup = Setup(kind.name, given, used, kernels, source, texts)
+        check(setup)
+        yield setup
 
 
 def parameters(learners: Iterable[str], kernel: str) -> dict[str, Spec]:
@@ -249,12 +250,12 @@ def default_learner(options: Mapping[str, Any], given: Collection[str]) -> str:
 
 def single_setups(
     options: Mapping[str, Any], given: Collection[str], note: Callable[[str], None]
-) -> list[LearnerSpec]:
+) -> list[Setup]:
     """The single setting of each learner of `run`; see `typed_layer`."""
     learners = choose_learners(options["learner"] or ())
     if options["resume"]:  # the model has the parameters, also those without a default
         return [
-            LearnerSpec(learner_name(one), {}, None, {}, one if is_path(one) else None)
+            Setup(learner_name(one), {}, None, {}, one if is_path(one) else None)
             for one in learners or ["ahpatron"]
         ]
     learners = learners or [default_learner(options, given)]
@@ -395,7 +396,7 @@ def parse_costs(options: Mapping[str, Any]) -> dict[float | str, float]:
     return costs
 
 
-def check_costs(costs: Mapping[float | str, float], setups: Iterable[LearnerSpec]) -> None:
+def check_costs(costs: Mapping[float | str, float], setups: Iterable[Setup]) -> None:
     """Refuse --cost for learners that do not support weights."""
     unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
     if costs and unable:

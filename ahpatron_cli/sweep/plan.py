@@ -14,24 +14,21 @@ from typing import Any
 from msgspec.structs import replace
 
 from ahpatron_cli.core import KERNELS, REGISTRY
-from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
+from ahpatron_cli.core.registry import learner_source
 from ahpatron_cli.data.dataset import Dataset, DataSummary, Preparation, load
 from ahpatron_cli.data.labels import OTHER
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
-from ahpatron_cli.records import grouped, setting_key
-from ahpatron_cli.runner import LearnerSpec, params_of, with_sigma
+from ahpatron_cli.records import PREPARED, Outcome, TrialData, grouped, setting_key
+from ahpatron_cli.runner import Setup, params_of, with_sigma
 from ahpatron_cli.sweep import grid
 from ahpatron_cli.sweep.config import Job
 from ahpatron_cli.sweep.summary import (
     MISTAKE_RATE,
-    PREPARED,
     Criterion,
-    Outcome,
     Params,
     Setting,
-    TrialData,
     settings_of,
 )
 from ahpatron_cli.sweep.trial import Trial, run_trials
@@ -138,9 +135,7 @@ def _data_of(
     )
 
 
-def _first_trial(
-    setup: LearnerSpec, data: TrialData, preparation: Preparation, *, seed: int
-) -> Trial:
+def _first_trial(setup: Setup, data: TrialData, preparation: Preparation, *, seed: int) -> Trial:
     """The trial of a setup on the first permutation."""
     return Trial(
         data=data,

@@ -36,8 +36,7 @@ from msgspec.structs import replace
 from ahpatron_cli.atomic import is_device, sync_folder
 from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
-from ahpatron_cli.records import Json, RunRecord, plain_params, with_params, without_nulls
-from ahpatron_cli.sweep.summary import Outcome
+from ahpatron_cli.records import Json, Outcome, RunRecord, plain_params, with_params, without_nulls
 
 SUFFIX = ".jsonl"
 OPENING = b'{"schema": 1, "kind": "ahpatron sweep results"'
@@ -271,7 +270,7 @@ class _Undated:
     """
 
     def __init__(self) -> None:
-        from ahpatron_cli.core.learners import BUILT_IN  # lazy: imports NumPy
+        from ahpatron_cli.core.registry import BUILT_IN  # lazy: imports NumPy
 
         self._built_in = {kind.name for kind in BUILT_IN}
         self._headers: list[Mapping[str, Any]] = []

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import PurePath
-from typing import Any, NamedTuple, TypeAlias
-
-from msgspec import Struct, structs
+from typing import Any, TypeAlias
 
 from ahpatron_cli.errors import one_of, usage
-from ahpatron_cli.numbers import short
+from ahpatron_cli.number_text import short
 from ahpatron_cli.records import (
-    Count,
-    DataRecord,
-    Number,
+    Edition,
+    Outcome,
     ParamValue,
     RunRecord,
     SummaryRecord,
+    TrialData,
     grouped,
     mean_sd,
     setting_key,
@@ -42,117 +40,6 @@ from ahpatron_cli.sweep.statistics import (
 )
 
 Params: TypeAlias = Mapping[str, ParamValue]
-
-
-class TrialData(DataRecord, frozen=True):
-    """The data file of a trial, and how it was prepared."""
-
-    limit: Count | None = None
-    scale: str = "none"
-    positive: Number | None = None
-    shuffled: bool = True
-    prefix: Count | None = None
-    """Number of rounds of each permutation that were run (successive halving); None: all."""
-    costs: tuple[tuple[Number | str, Number], ...] = ()
-    """Pairs of label and weight of its examples (--cost), by label; others have weight 1."""
-    table: tuple[tuple[str, str], ...] = ()
-    """Options for the columns of a table, as pairs of name and text."""
-    max_features: Count = 10_000_000
-    layout: str = "auto"
-
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """Key that is equal for trials on the same data set, whatever the file name is."""
-        file = self.sha256 or self.path
-        return file, self.limit, self.scale, self.positive, self.shuffled, self.costs, self.table
-
-    @property
-    def options(self) -> list[tuple[str, str]]:
-        """The options that make another data set of a file, as pairs of name and value."""
-        costs = [("cost", f"{label}={cost}") for label, cost in self.costs]
-        chosen = list(self._given(DECIDING))
-        return [*self.table, *chosen, *costs]
-
-    @property
-    def all_options(self) -> list[tuple[str, str]]:
-        """All command-line options that prepare the data, as pairs of name and value."""
-        others = set(PREPARED) - set(DECIDING)
-        return [*self.options, *self._given(others)]
-
-    def _given(self, names: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Those of the named fields that differ from their defaults."""
-        for one in structs.fields(TrialData):
-            value = getattr(self, one.name)
-            if one.name in names and value != one.default:
-                option = one.name.replace("_", "-")
-                yield option, str(value)
-
-
-DECIDING = ("limit", "scale", "positive")
-"""Options of `Preparation` that make another data set of a file."""
-PREPARED = (*DECIDING, "max_features", "layout")
-"""All fields of `TrialData` that are options of `Preparation`."""
-
-
-class Edition(NamedTuple):
-    """The code that ran a learner; results of different editions are never averaged."""
-
-    source: str | None = None
-    """Origin of the learner's class, with its hash or version; None if it is built in."""
-    algorithm: int | None = None
-    """`ALGORITHM` of the program; None if it is not known."""
-    version: str | None = None
-    """Version of the program, only if `algorithm` is not known."""
-
-    @property
-    def short_source(self) -> str:
-        """The origin as text, with six digits of a hash."""
-        kind, _, digest = (self.source or "built-in").partition("sha256:")
-        return f"source {digest[:6]}" if digest else kind
-
-    @property
-    def program(self) -> str:
-        """The algorithms as text."""
-        if self.algorithm is None:
-            return f"version {self.version or 'not known'}"
-        return f"algorithm {self.algorithm}"
-
-
-class Outcome(Struct, frozen=True):
-    """Result of a trial: its record, or the error."""
-
-    id: str
-    data: TrialData
-    learner: str
-    params: Mapping[str, ParamValue]
-    seed: Count
-    repeat: Count
-    run: RunRecord | None
-    """Record of the run; None if the trial failed."""
-    error: str | None = None
-    texts: Mapping[str, str] = {}
-    """Texts of parameters that depend on the data, as in the grid: `10^0/√T`, `auto`."""
-    wall_seconds: float = 0.0
-    """Wall time including reading and permuting; `run.seconds` is learning time only."""
-    algorithm: int | None = None
-    """`ALGORITHM` of the program that ran it; None if it was not recorded."""
-    source: str | None = None
-    """Origin of the learner's class, with its hash or version; None if it is built in."""
-    version: str | None = None
-    """Version of the program that ran it."""
-    header: Count = 0
-    """Number of its header in the results file; 0: it is not stored."""
-
-    @property
-    def edition(self) -> Edition:
-        """The code that ran it."""
-        version = self.version if self.algorithm is None else None
-        return Edition(self.source, self.algorithm, version)
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Key that is equal for trials of the same setting and edition."""
-        return *self.edition, *setting_key(self)
 
 
 @dataclass(frozen=True)

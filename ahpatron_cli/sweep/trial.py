@@ -18,22 +18,21 @@ from msgspec.structs import replace
 from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.learners import BUILT_IN_SOURCE, learner_source, third_party_files
+from ahpatron_cli.core.registry import BUILT_IN_SOURCE, learner_source, third_party_files
 from ahpatron_cli.data.dataset import Dataset, Preparation, load
 from ahpatron_cli.data.dataset import mapped as mapped_dataset
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import UserError, learner_fault
 from ahpatron_cli.pool import Died, run_all
-from ahpatron_cli.records import ParamValue, RunRecord, plain_params
-from ahpatron_cli.runner import LearnerSpec, RunOptions, run_repeat
-from ahpatron_cli.sweep.summary import Outcome, TrialData
+from ahpatron_cli.records import Outcome, ParamValue, RunRecord, TrialData, plain_params
+from ahpatron_cli.runner import RunOptions, Setup, run_repeat
 
 
 class Trial(Struct, frozen=True, dict=True):
     """A trial to run; plain values only, so that it can be sent to any worker."""
 
     data: TrialData
-    setup: LearnerSpec
+    setup: Setup
     seed: int
     repeat: int
     params: Mapping[str, ParamValue]

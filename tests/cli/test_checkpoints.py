@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from ahpatron_cli import models
+from ahpatron_cli import checkpoints
 from ahpatron_cli.cli.app import app
 from ahpatron_cli.cli.options import flag
 from ahpatron_cli.cli.run import OF_THE_CALL, OF_THE_MODEL, OF_THE_STREAM
@@ -42,14 +42,14 @@ def test_a_signal_while_rows_are_read_again_leaves_the_checkpoint(
     checkpoint = ahpatron.folder / "c.npz"
     before = checkpoint.read_bytes()
     ahpatron.write("t.csv", whole)
-    replayed = models.Trail.add
+    replayed = checkpoints.RowChecksum.add
 
-    def then_signal(trail: models.Trail, batch: Any) -> None:
-        replayed(trail, batch)
+    def then_signal(checksum: checkpoints.RowChecksum, batch: Any) -> None:
+        replayed(checksum, batch)
         os.kill(os.getpid(), number)
         monkeypatch.undo()
 
-    monkeypatch.setattr(models.Trail, "add", then_signal)
+    monkeypatch.setattr(checkpoints.RowChecksum, "add", then_signal)
     ended = ahpatron(*words, "--checkpoint", "c.npz", "--out", "r.json")
     assert (ended.code, ended.out) == (code, "")
     assert "c.npz" in ended.err

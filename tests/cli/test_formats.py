@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpatron_cli import OnlineKernelClassifier
-from ahpatron_cli.models import load_model
+from ahpatron_cli.model_file import load_model
 from support.command import Ahpatron
 from support.effort import examples
 

@@ -9,7 +9,7 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY, CsrRows, Gaussian, Learner, Player
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.linear import FourierFeatures, cos_sin_by_table, cos_sin_by_tangent
+from ahpatron_cli.core.feature_map import FourierFeatures, cos_sin_by_table, cos_sin_by_tangent
 
 SIZES = {"fogd": {"features": 30}, "nogd": {"budget": 20}, "skegd": {"budget": 20, "cycle": 10}}
 

@@ -29,8 +29,8 @@ from ahpatron_cli.core import (
     learner_source,
     play,
     register,
+    registry,
 )
-from ahpatron_cli.core import learners as registry
 from ahpatron_cli.core.errors import (
     LearnerLoadError,
     LimitReachedError,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ahpatron_cli.core import AVP, BSGD, REGISTRY, Ahpatron, Gaussian, Norma, Player, play
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners import POMDR, Projectron, ProjectronPlusPlus
+from ahpatron_cli.core.registry import POMDR, Projectron, ProjectronPlusPlus
 from reference import kernels as formulas
 from support.cases import PROJECTING, Case
 from support.effort import examples

@@ -23,7 +23,7 @@ from ahpatron_cli.core import (
     numerics,
     predicted,
 )
-from ahpatron_cli.core.budget import choose_nearest
+from ahpatron_cli.core.reduction import choose_nearest
 from ahpatron_cli.core.rows import rows_from
 from reference import kernels as formulas
 from reference.twins import budget_perceptron, tighter_perceptron

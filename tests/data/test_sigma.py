@@ -11,9 +11,9 @@ import pytest
 from ahpatron_cli.core.rows import CsrRows, Rows, compressed
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import WARM_UP, Preparation, load, stream
-from ahpatron_cli.data.geometry import auto_sigma, median_sigma, try_sigmas
 from ahpatron_cli.data.scaling import Scaler
 from ahpatron_cli.data.source import open_source
+from ahpatron_cli.sigma import auto_sigma, median_sigma, try_sigmas
 from support.profiles import to_text
 
 

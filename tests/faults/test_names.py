@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpatron_cli.output.escape import literal
+from ahpatron_cli.output.escape import visible
 from support.command import Ahpatron, Outcome
 from support.terminal import in_terminal
 
@@ -61,7 +61,7 @@ def texts_in(value: object) -> list[str]:
 def check(format_: str, text: str) -> None:
     """What holds of a text in a format, whatever the names of the files are."""
     if format_ == "table":
-        assert all(literal(os.fsdecode(name)).rpartition("/")[2] in text for name in NAMES)
+        assert all(visible(os.fsdecode(name)).rpartition("/")[2] in text for name in NAMES)
     elif format_ == "json":  # exact: data, not a display
         found = {Path(each).name for each in texts_in(json.loads(text))}
         assert found >= {Path(os.fsdecode(name)).name for name in NAMES}
@@ -105,7 +105,7 @@ def test_refusals_and_profiles(name: bytes, tmp_path: Path) -> None:
     """A missing file of that name, and one with a fault."""
     done = call(tmp_path, "run", name)
     assert done.code == 66
-    assert literal(os.fsdecode(name)) in done.err
+    assert visible(os.fsdecode(name)) in done.err
     write(tmp_path, name, b"1 1:\x1b[31m\n")
     for command in ("run", "inspect"):
         assert call(tmp_path, command, name).code == 65

@@ -13,7 +13,7 @@ import pytest
 
 from ahpatron_cli.atomic import write_atomically
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.models import load_model
+from ahpatron_cli.model_file import load_model
 from support.command import COMMAND, Ahpatron, workers
 from support.models import MODEL
 

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from ahpatron_cli import __version__
-from ahpatron_cli.output.formats import findings_to_text, to_text
+from ahpatron_cli.output.formats import summary_to_text, to_text
 from ahpatron_cli.sweep.summary import summarise_trials
 from support.command import rows_of
 from support.golden import matrix
@@ -56,8 +56,8 @@ def test_the_document_of_a_sweep() -> None:
     params = {"budget": 400, "radius": math.inf}
     failed = make_trial("avp", None, params=params, error="no memory")
     trials = [*make_trials("ahpatron", [0.1, 0.1 + 0.2], **params), *make_trials("avp", [0.5, 0.7])]
-    findings = summarise_trials([*trials, failed], [{"version": "0.0.9"}])
-    document = json.loads(findings_to_text(findings, "json"))
+    summary = summarise_trials([*trials, failed], [{"version": "0.0.9"}])
+    document = json.loads(summary_to_text(summary, "json"))
     (data,) = document.pop("datasets")
     assert document == {
         **{"schema": 1, "version": __version__, "metric": "mistake_rate", "tune_orders": 0},
@@ -80,18 +80,18 @@ def test_the_document_of_a_sweep() -> None:
     }
     first, second = data["settings"]
     assert (set(first), set(second["difference"])) == (set(SETTING), set(DIFFERENCE))
-    assert first["metric_mean"] == findings.datasets[0].settings[0].mean
+    assert first["metric_mean"] == summary.datasets[0].settings[0].mean
     assert first["difference"] is None
     assert (second["best_of_learner"], second["best_of_data"]) == (True, False)
     assert data["best"] == [first | {"verdict": "best"}, second | {"verdict": "worse"}]
 
 
 def test_lines_of_a_sweep_are_its_settings() -> None:
-    findings = summarise_trials(small_sweep())
-    lines = [json.loads(line) for line in findings_to_text(findings, "jsonl").splitlines()]
-    (data,) = json.loads(findings_to_text(findings, "json"))["datasets"]
+    summary = summarise_trials(small_sweep())
+    lines = [json.loads(line) for line in summary_to_text(summary, "jsonl").splitlines()]
+    (data,) = json.loads(summary_to_text(summary, "json"))["datasets"]
     assert [{name: line[name] for name in SETTING} for line in lines] == data["settings"]
-    flat = rows_of(findings_to_text(findings, "csv"))
+    flat = rows_of(summary_to_text(summary, "csv"))
     nested = {"params", "varied", "difference"}
     names = {"data", "sha256", *DATA, *set(SETTING) - nested, "param_budget", "param_epsilon"}
     assert set(flat[0]) == names | {f"difference_{name}" for name in DIFFERENCE}
@@ -100,13 +100,13 @@ def test_lines_of_a_sweep_are_its_settings() -> None:
 
 
 def test_the_matrix() -> None:
-    document = json.loads(findings_to_text(matrix(), "json"))["matrix"]
+    document = json.loads(summary_to_text(matrix(), "json"))["matrix"]
     assert document["learners"] == ["ahpatron", "avp", "perceptron"]
     assert document["mean"][2] == [pytest.approx(0.14), None, pytest.approx(0.14)]
     assert document["verdict"][1:] == [["worse", "best", "worse"], ["worse", None, "worse"]]
     assert document["mean_ranks"] == [pytest.approx(4 / 3), pytest.approx(5 / 3), None]
-    flat = rows_of(findings_to_text(matrix(), "csv", only_matrix=True))
+    flat = rows_of(summary_to_text(matrix(), "csv", only_matrix=True))
     assert [row["learner"] for row in flat] == document["learners"]
     assert (flat[2]["a"], flat[2]["b"], flat[2]["b verdict"]) == ("0.14", "", "")
-    lines = findings_to_text(matrix(), "jsonl", only_matrix=True).splitlines()
+    lines = summary_to_text(matrix(), "jsonl", only_matrix=True).splitlines()
     assert [json.loads(line)["a"] for line in lines] == [row[0] for row in document["mean"]]

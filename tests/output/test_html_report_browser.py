@@ -47,14 +47,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Many learners, long names, failures, and names that would like to run."""
     path = tmp_path_factory.mktemp("report") / "out.html"
     taken = "<script>document.title = 'taken'</script>"
-    findings = large_sweep(
+    summary = large_sweep(
         [*FOURTEEN, "<img src=x onerror=alert(1)>"],
         paths=["a9a.svm", "w" * 150 + ".svm", f"{taken}<b>.svm"],
         epsilons=(0.3, 0.5),
         failed=[make_trial("rbp", None, error=taken + "long" * 60)],
     )
     origins = [{**ORIGIN, "command": "ahpatron sweep " + "x" * 200}]
-    write_report(path, replace(findings, origins=origins))
+    write_report(path, replace(summary, origins=origins))
     return path.as_uri()
 
 

@@ -77,10 +77,10 @@ def test_curves_can_be_drawn(tmp_path: Path, count: int) -> None:
 
 
 def test_budgets_come_first_and_each_is_drawn_at_its_best_epsilon() -> None:
-    findings = large_sweep(epsilons=(0.1, 0.5, 0.9))
-    axes = draw_sweep(findings).axes[0]
+    summary = large_sweep(epsilons=(0.1, 0.5, 0.9))
+    axes = draw_sweep(summary).axes[0]
     assert axes.get_xlabel() == "budget B"
-    settings = [one for one in findings.datasets[0].settings if one.learner == "ahpatron"]
+    settings = [one for one in summary.datasets[0].settings if one.learner == "ahpatron"]
     best = [
         100 * min(one.mean for one in settings if one.params["budget"] == budget)
         for budget in BUDGETS
@@ -92,8 +92,8 @@ def test_budgets_come_first_and_each_is_drawn_at_its_best_epsilon() -> None:
 def test_the_axis_is_what_is_asked_for() -> None:
     steps = [{"step": 10.0**k, "sigma": 2.0**k} for k in range(-3, 1)]
     values: list[dict[str, Any]] = [*steps, {"step": "auto"}, {"step": "none"}, {"step": math.inf}]
-    findings = summarise_trials([make_trial("a", 0.1, params=one) for one in values])
-    axes = draw_sweep(findings, "step").axes[0]
+    summary = summarise_trials([make_trial("a", 0.1, params=one) for one in values])
+    axes = draw_sweep(summary, "step").axes[0]
     assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "step")
 
 
@@ -117,7 +117,7 @@ def test_the_front_is_what_brute_force_finds(points: list[tuple[int, int]]) -> N
 
 
 @pytest.mark.parametrize(
-    "findings",
+    "summary",
     [
         large_sweep(paths=["a.svm", "b.svm"]),
         large_sweep(epsilons=(0.1, 0.3, 0.5, 0.7, 0.9)),
@@ -129,8 +129,8 @@ def test_the_front_is_what_brute_force_finds(points: list[tuple[int, int]]) -> N
     ],
     ids=["two", "epsilons", "epsilon", "many", "one", "time", "three"],
 )
-def test_no_text_lies_over_another(findings: SweepSummary) -> None:
-    figure = draw_sweep(findings)
+def test_no_text_lies_over_another(summary: SweepSummary) -> None:
+    figure = draw_sweep(summary)
     FigureCanvasAgg(figure).draw()
     # without the line from an annotation to its place
     boxes = [(one.get_text(), Text.get_window_extent(one).padded(-1)) for one in visible(figure)]
@@ -151,15 +151,15 @@ def visible(figure: Figure) -> list[Text]:
 
 @pytest.mark.parametrize(("rate", "seconds"), [(0.0, 0.0), (0.00001, 1.0), (0.5, 1.0)])
 def test_extreme_rates_and_times_can_be_drawn(tmp_path: Path, rate: float, seconds: float) -> None:
-    findings = summarise_trials(
+    summary = summarise_trials(
         [make_trial("a", rate, params={"budget": b}, seconds=b * seconds) for b in (2, 4, 8)]
     )
-    write_plot(tmp_path / "p.png", findings)
-    assert all(axes.get_ylim()[0] == 0 for axes in draw_sweep(findings).axes)
+    write_plot(tmp_path / "p.png", summary)
+    assert all(axes.get_ylim()[0] == 0 for axes in draw_sweep(summary).axes)
 
 
 def test_a_metric_that_is_better_when_larger() -> None:
-    findings = summarise_trials(
+    summary = summarise_trials(
         [
             make_trial("a", 0.1, params={"budget": budget}, seconds=budget, confusion=confusion)
             for budget, hits in ((4, 50), (8, 80))
@@ -167,7 +167,7 @@ def test_a_metric_that_is_better_when_larger() -> None:
         ],
         criterion=Criterion(METRICS["recall"]),
     )
-    parameter, time = draw_sweep(findings).axes
+    parameter, time = draw_sweep(summary).axes
     assert parameter.get_ylabel() == time.get_ylabel() == "Recall (%)"
     assert list(parameter.lines[0].get_ydata()) == [50.0, 80.0]
 
@@ -195,11 +195,11 @@ def test_the_same_findings_give_the_same_bytes(tmp_path: Path, suffix: str) -> N
 
 
 def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
-    findings = large_sweep(["$x$", "_hidden", "\x1b[31m<b>"], paths=["$\\frac{", "数据.svm"])
-    figure = draw_sweep(findings)
+    summary = large_sweep(["$x$", "_hidden", "\x1b[31m<b>"], paths=["$\\frac{", "数据.svm"])
+    figure = draw_sweep(summary)
     shown = [text.get_text() for text in figure.axes[0].texts]
     assert sorted(shown) == ["$x$", "\\x1b[31m<b>", "_hidden"]
     assert "$\\frac{" in figure.axes[0].get_title(loc="left")
-    write_plot(tmp_path / "p.svg", findings)
+    write_plot(tmp_path / "p.svg", summary)
     root = ElementTree.fromstring((tmp_path / "p.svg").read_bytes())
     assert not [element for element in root.iter() if element.tag.endswith(("}b", "}script"))]

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from ahpatron_cli.output.formats import FORMATS, findings_to_text, to_text
+from ahpatron_cli.output.formats import FORMATS, summary_to_text, to_text
 from ahpatron_cli.output.render import Html, Terminal, print_to
 from ahpatron_cli.output.run_table import run_page
-from ahpatron_cli.output.sweep_table import findings_page
+from ahpatron_cli.output.sweep_table import summary_page
 from ahpatron_cli.output.table import BEST, Cell, Page
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.golden import FOLDER, matrix, run_report, swept, texts
@@ -48,7 +48,7 @@ def headings(text: str, first: str = "Learner") -> list[list[str]]:
 
 
 @pytest.mark.parametrize("width", range(20, 140, 6))
-@pytest.mark.parametrize("page", [run_page([run_report()]), findings_page(matrix())])
+@pytest.mark.parametrize("page", [run_page([run_report()]), summary_page(matrix())])
 def test_a_table_fits_its_terminal_or_has_only_its_main_columns(page: Page, width: int) -> None:
     text = Terminal(width).page(page)
     wide = Terminal().page(page)
@@ -101,7 +101,7 @@ def test_a_pipe_has_no_width_and_no_bold_type(monkeypatch: pytest.MonkeyPatch) -
 def test_streams_without_all_signs_get_ascii(encoding: str) -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding)
-    print_to(stream, lambda shown: shown.page(findings_page(matrix())))
+    print_to(stream, lambda shown: shown.page(summary_page(matrix())))
     text = raw.getvalue().decode("ascii")
     assert "\\" not in text
     assert "# significantly worse" in text
@@ -112,7 +112,7 @@ def test_streams_without_all_signs_get_ascii(encoding: str) -> None:
 
 def test_nothing_is_best_without_a_rival() -> None:
     for format in PAPER:
-        text = to_text([make_report()], format) + findings_to_text(
+        text = to_text([make_report()], format) + summary_to_text(
             summarise_trials(small_sweep()[:3]), format
         )
         assert "best" not in text.replace("vs best", "").lower()
@@ -122,7 +122,7 @@ def test_equal_totals_are_all_best() -> None:
     runs = make_run(), make_perceptron(mistakes=112), make_run("avp", mistakes=113)
     assert to_text([make_report(*runs)], "latex").count("textbf") == 2
     tied = [*make_trials("avp", [0.1, 0.3]), *make_trials("ahpatron", [0.2, 0.2])]
-    assert findings_to_text(summarise_trials(tied), "latex").count(r"\textbf{20.00}") == 2
+    assert summary_to_text(summarise_trials(tied), "latex").count(r"\textbf{20.00}") == 2
 
 
 # What sweeps do not claim -------------------------------------------------------------------------
@@ -145,30 +145,30 @@ def ranked(gap: float) -> SweepSummary:
 
 
 def test_without_a_significant_friedman_test_no_difference_of_ranks_is_called_so() -> None:
-    different = findings_to_text(ranked(0.01), "table", only_matrix=True)
+    different = summary_to_text(ranked(0.01), "table", only_matrix=True)
     assert "(Nemenyi, 5 %)" in different
-    alike = findings_to_text(ranked(0.0), "table", only_matrix=True)
+    alike = summary_to_text(ranked(0.0), "table", only_matrix=True)
     assert "Nemenyi" not in alike
     assert "no significant difference between the learners" in alike
-    assert '"groups": []' in findings_to_text(ranked(0.0), "json", only_matrix=True)
+    assert '"groups": []' in summary_to_text(ranked(0.0), "json", only_matrix=True)
 
 
 def test_one_permutation_or_file_order_allows_no_verdict() -> None:
     for trials in (small_sweep(repeats=1), small_sweep(make_data(shuffled=False))):
-        text = findings_to_text(summarise_trials(trials), "table")
+        text = summary_to_text(summarise_trials(trials), "table")
         assert "no verdict" in text
         assert not re.search(r"  (n\.s\.|worse)  ", text)
 
 
 def test_a_shard_recommends_nothing() -> None:
-    part = findings_page(replace(swept(), part="part 3 of 3")).commands
+    part = summary_page(replace(swept(), part="part 3 of 3")).commands
     assert [command for _, command in part] == [""]
     assert "part 3 of 3" in part[0][0]
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_nothing_found_is_reported_where_people_read(format: str) -> None:
-    assert ("no trials" in findings_to_text(summarise_trials([]), format)) == (format in PAPER)
+    assert ("no trials" in summary_to_text(summarise_trials([]), format)) == (format in PAPER)
 
 
 # Names from outside -------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_hostile_names_do_nothing(format: str) -> None:
         ]
     )
     for text in (
-        *(findings_to_text(hostile, format, only_matrix=only) for only in (False, True)),
+        *(summary_to_text(hostile, format, only_matrix=only) for only in (False, True)),
         to_text([make_report(make_run(HOSTILE), make_run("x"), path=HOSTILE)], format),
     ):
         assert not set(text) & set("\x1b\u202e\udcff\r")
@@ -201,7 +201,7 @@ def test_hostile_names_do_nothing(format: str) -> None:
             assert r"\input" not in re.sub(r"(?m)^%.*$", "", text)
     assert not re.search(
         "<(?!/?(div|table|caption|span|thead|tr|th|td|tbody|strong|p|sub)[ >])",
-        Html().page(findings_page(hostile)),
+        Html().page(summary_page(hostile)),
     )
 
 
@@ -217,10 +217,10 @@ def test_learners_with_equal_totals_are_all_the_best(format: str) -> None:
     """In the matrix and in the table of the learners; ahpatron and avp have 183 mistakes each."""
     totals = {"ahpatron": [0.253, 0.171, 0.125], "avp": [0.167, 0.033, 0.349], "rbp": [0.2] * 3}
     data = [make_data(f"{name}.svm") for name in "ab"]
-    findings = summarise_trials(
+    summary = summarise_trials(
         [trial for one in data for name in totals for trial in make_trials(name, totals[name], one)]
     )
-    page = {only: findings_page(findings, only_matrix=only) for only in (True, False)}
+    page = {only: summary_page(summary, only_matrix=only) for only in (True, False)}
     tables = [page[True].tables[0], *page[False].tables[1:]]
     assert len(tables) == 3
     for table in tables:
@@ -233,11 +233,11 @@ def test_learners_with_equal_totals_are_all_the_best(format: str) -> None:
     if format == "html":
         assert Html().page(page[True]).count("<strong>") == 4
     elif format in ("json", "jsonl", "csv"):
-        lines = findings_to_text(findings, "jsonl").splitlines()
+        lines = summary_to_text(summary, "jsonl").splitlines()
         best = [json.loads(line)["best_of_data"] for line in lines]
         assert best == [True, True, False] * 2
-        document = json.loads(findings_to_text(findings, "json", only_matrix=True))
+        document = json.loads(summary_to_text(summary, "json", only_matrix=True))
         assert document["matrix"]["verdict"] == [["best"] * 2, ["best"] * 2, ["n.s."] * 2]
     else:
         sign = {"table": "* 18.30", "markdown": "**18.30**", "latex": r"\textbf{18.30}"}[format]
-        assert findings_to_text(findings, format, only_matrix=True).count(sign) == 4
+        assert summary_to_text(summary, format, only_matrix=True).count(sign) == 4

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ahpatron_cli
-from ahpatron_cli.output.escape import ascii_signs, encodable, literal, spreadsheet_text
+from ahpatron_cli.output.escape import ascii_signs, encodable, spreadsheet_text, visible
 
 BEYOND = frozenset("−\ufeffòé")
 """The minus sign of HTML, the byte order mark of files, and names of people."""
@@ -28,16 +28,16 @@ BEYOND = frozenset("−\ufeffòé")
     ],
 )
 def test_literal_shows_what_is_there(text: str, shown: str) -> None:
-    assert literal(text) == shown
+    assert visible(text) == shown
 
 
 @given(st.text())
 def test_texts_are_one_harmless_line(text: str) -> None:
-    shown = literal(text)
+    shown = visible(text)
     shown.encode()
     assert len(shown.splitlines()) <= 1
     assert "\x1b" not in shown
-    assert literal(shown) == shown
+    assert visible(shown) == shown
     assert spreadsheet_text(text)[:1] not in set("=+-@\t\r\n")
 
 

@@ -35,7 +35,7 @@ DEADLY = """
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from ahpatron_cli.core.learners import RandomBudgetPerceptron
+from ahpatron_cli.core.registry import RandomBudgetPerceptron
 
 @dataclass
 class Deadly(RandomBudgetPerceptron):

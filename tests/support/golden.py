@@ -13,10 +13,10 @@ from pathlib import Path
 from msgspec import structs
 
 from ahpatron_cli.core.certificates import Certificate
-from ahpatron_cli.output.formats import FORMATS, findings_to_text, to_text
+from ahpatron_cli.output.formats import FORMATS, summary_to_text, to_text
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.output.run_table import run_page
-from ahpatron_cli.output.sweep_table import findings_page
+from ahpatron_cli.output.sweep_table import summary_page
 from ahpatron_cli.records import Metrics, Report, ThisFile
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.trials import (
@@ -94,8 +94,8 @@ def texts() -> Iterator[tuple[str, str]]:
     """The name and the content of each golden file."""
     shown: dict[str, Callable[[str], str]] = {
         "run": lambda format: to_text([run_report()], format),
-        "sweep": lambda format: findings_to_text(swept(), format),
-        "matrix": lambda format: findings_to_text(matrix(), format, only_matrix=True),
+        "sweep": lambda format: summary_to_text(swept(), format),
+        "matrix": lambda format: summary_to_text(matrix(), format, only_matrix=True),
     }
     for name, text in shown.items():
         # means, spreads and p-values in full precision are not the same on all machines
@@ -104,7 +104,7 @@ def texts() -> Iterator[tuple[str, str]]:
     yield "classes.md", to_text([classes()], "markdown")
     yield "resumed.txt", to_text([resumed()], "table")
     yield "run_60_columns.txt", Terminal(60, ascii=True).page(run_page([run_report()]))
-    yield "sweep_60_columns.txt", Terminal(60, bold=True).page(findings_page(swept()))
+    yield "sweep_60_columns.txt", Terminal(60, bold=True).page(summary_page(swept()))
 
 
 if __name__ == "__main__" and "--write" in sys.argv:

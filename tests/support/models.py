@@ -12,7 +12,7 @@ import numpy as np
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Player
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.models import Header, Model, archive_of, load_model, model_of, to_bytes
+from ahpatron_cli.model_file import Header, Model, archive_of, load_model, model_of, to_bytes
 from ahpatron_cli.runner import Run
 from support.streams import compress, make_stream
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.core.span import Symmetric
+from ahpatron_cli.core.symmetric import Symmetric
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import convert
 from msgspec.structs import replace
 
-from ahpatron_cli.records import DataRecord, ParamValue, Report, RunRecord
-from ahpatron_cli.sweep.summary import Outcome, SweepSummary, TrialData, summarise_trials
+from ahpatron_cli.records import DataRecord, Outcome, ParamValue, Report, RunRecord, TrialData
+from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 
 BUDGETS = (50, 100, 200, 400, 800)
 FIVE = ("ahpatron", "pomdr", "nogd", "bogd++", "perceptron")

@@ -17,6 +17,7 @@ import pytest
 from msgspec.structs import replace
 
 from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.records import Outcome
 from ahpatron_cli.sweep.results_file import (
     OPENING,
     ResultsFile,
@@ -28,7 +29,7 @@ from ahpatron_cli.sweep.results_file import (
     parse_results,
     read_results,
 )
-from ahpatron_cli.sweep.summary import METRICS, Criterion, Outcome, summarise_trials
+from ahpatron_cli.sweep.summary import METRICS, Criterion, summarise_trials
 from support.trials import make_trials
 from support.trials import stored_trial as trial
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from ahpatron_cli.data.dataset import Preparation
-from ahpatron_cli.runner import LearnerSpec
+from ahpatron_cli.records import Outcome, TrialData
+from ahpatron_cli.runner import Setup
 from ahpatron_cli.sweep.plan import Search, rungs
-from ahpatron_cli.sweep.summary import Criterion, Outcome, TrialData, summarise_trials
+from ahpatron_cli.sweep.summary import Criterion, summarise_trials
 from ahpatron_cli.sweep.trial import Trial
 from support.trials import make_trial
 
@@ -20,7 +21,7 @@ def grid(settings: int, orders: int = 2) -> list[Trial]:
     for repeat in range(orders):
         for number in range(1, settings + 1):
             params = {"kernel": "gaussian", "epsilon": number / (settings + 1)}
-            setup = LearnerSpec("avp", {}, "gaussian", {})
+            setup = Setup("avp", {}, "gaussian", {})
             tasks.append(Trial(DATA, setup, 0, repeat, params, "/a.svm", Preparation()))
     return tasks
 

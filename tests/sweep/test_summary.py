@@ -8,8 +8,9 @@ import pytest
 from msgspec import structs
 from scipy.stats import ttest_rel
 
+from ahpatron_cli.records import Outcome
 from ahpatron_cli.sweep.statistics import compare
-from ahpatron_cli.sweep.summary import METRICS, DatasetSummary, Outcome, summarise_trials
+from ahpatron_cli.sweep.summary import METRICS, DatasetSummary, summarise_trials
 from support.trials import make_data, make_run, make_trial, make_trials
 
 
@@ -54,12 +55,12 @@ def test_noise_is_judged_as_by_the_paired_t_test(noise: float) -> None:
 
 
 def test_means_and_the_best() -> None:
-    findings = found(
+    summary = found(
         *make_trials("ahpatron", [0.10, 0.12], epsilon=0.5),
         *make_trials("ahpatron", [0.14, 0.16], epsilon=0.6),
         *make_trials("avp", [0.12, 0.13]),
     )
-    first, second, avp = findings.settings
+    first, second, avp = summary.settings
     assert first.summary.mistake_rate_mean == pytest.approx(0.11)
     assert first.summary.mistake_rate_sd == pytest.approx(0.02 / math.sqrt(2))
     assert (first.best_of_data, first.best_of_learner, first.difference) == (True, True, None)
@@ -68,7 +69,7 @@ def test_means_and_the_best() -> None:
     assert avp.difference is not None
     assert avp.difference.mean == pytest.approx(0.015)
     assert avp.difference.p_holm == avp.difference.p_value  # of one rival
-    assert findings.best == [first, avp]
+    assert summary.best == [first, avp]
 
 
 TEN = [0.10 + 0.01 * repeat for repeat in range(10)]
@@ -87,33 +88,33 @@ def test_the_best_setting_stays_the_best_if_any_of_its_trials_is_lost(lost: int)
         *make_trials("ahpatron", [rate + 0.001 for rate in TEN], epsilon=0.6),
         *make_trials("avp", [rate + 0.002 for rate in TEN]),
     ]
-    findings = found(*lacking(lost, best), *others)
-    first, second, avp = findings.settings
-    assert (findings.winner.key, first.best_of_data) == (first.key, True)
+    summary = found(*lacking(lost, best), *others)
+    first, second, avp = summary.settings
+    assert (summary.winner.key, first.best_of_data) == (first.key, True)
     assert (first.missing, second.missing, avp.missing) == (1, 0, 0)
-    assert all(setting.compared for setting in findings.settings)
+    assert all(setting.compared for setting in summary.settings)
     assert first.orders == second.orders
     assert second.mean - first.mean == pytest.approx(0.001)
-    (_, rival) = findings.best
+    (_, rival) = summary.best
     assert rival.difference is not None
     assert (rival.difference.mean, rival.difference.orders) == (pytest.approx(0.002), 9)
 
 
 def test_a_setting_with_too_few_permutations_is_not_compared() -> None:
     """Though its only permutation is the easiest one, and nobody is better on it."""
-    findings = found(
+    summary = found(
         *make_trials("ahpatron", TEN, epsilon=0.5),
         *make_trials("ahpatron", [0.01], epsilon=0.6),
         *make_trials("avp", [0.02]),
     )
-    first, second, avp = findings.settings
-    assert findings.winner.key == first.key
+    first, second, avp = summary.settings
+    assert summary.winner.key == first.key
     assert (second.compared, second.missing, second.mean) == (False, 9, 0.01)
     assert not second.best_of_learner
     assert (avp.compared, avp.best_of_learner, avp.difference) == (False, True, None)
-    (_, rival) = findings.best
+    (_, rival) = summary.best
     assert (rival.compared, rival.best_of_data, rival.difference) == (False, False, None)
-    assert findings.verdict(rival) is None
+    assert summary.verdict(rival) is None
 
 
 def test_ranks_and_marks_agree_on_incomplete_results() -> None:
@@ -125,25 +126,25 @@ def test_ranks_and_marks_agree_on_incomplete_results() -> None:
         *(one for each in data for one in make_trials("rbp", [r + 0.001 for r in TEN], each)),
     ]
     easiest = trials[0]
-    findings = summarise_trials([trial for trial in trials if trial is not easiest])
-    assert findings.ranks.mean_ranks == {"ahpatron": 1.0, "rbp": 2.0, "avp": 3.0}
-    assert [found.winner.learner for found in findings.datasets] == ["ahpatron"] * 3
+    summary = summarise_trials([trial for trial in trials if trial is not easiest])
+    assert summary.ranks.mean_ranks == {"ahpatron": 1.0, "rbp": 2.0, "avp": 3.0}
+    assert [found.winner.learner for found in summary.datasets] == ["ahpatron"] * 3
     few = [one for one in trials if (one.learner, one.data) != ("rbp", data[0]) or one.repeat < 2]
-    findings = summarise_trials(few)
-    assert findings.ranks.mean_ranks == {"ahpatron": 1.0, "avp": 2.0}
+    summary = summarise_trials(few)
+    assert summary.ranks.mean_ranks == {"ahpatron": 1.0, "avp": 2.0}
 
 
 def test_settings_that_are_equally_good_are_all_the_best() -> None:
-    findings = found(
+    summary = found(
         *make_trials("ahpatron", [0.2, 0.1], epsilon=0.5),
         *make_trials("ahpatron", [0.1, 0.2], epsilon=0.6),
         *make_trials("avp", [0.1, 0.2]),
         *make_trials("rbp", [0.1, 0.3]),
     )
-    assert [one.best_of_data for one in findings.settings] == [True, True, True, False]
-    assert [one.best_of_learner for one in findings.settings] == [True, False, True, True]
-    assert [findings.verdict(one) for one in findings.best] == ["best", "best", "n.s."]
-    assert (findings.winner.learner, findings.winner.params) == ("ahpatron", {"epsilon": 0.5})
+    assert [one.best_of_data for one in summary.settings] == [True, True, True, False]
+    assert [one.best_of_learner for one in summary.settings] == [True, False, True, True]
+    assert [summary.verdict(one) for one in summary.best] == ["best", "best", "n.s."]
+    assert (summary.winner.learner, summary.winner.params) == ("ahpatron", {"epsilon": 0.5})
 
 
 def of_edition(trials: Sequence[Outcome], **edition: Any) -> list[Outcome]:
@@ -169,12 +170,12 @@ def test_results_of_different_code_are_not_averaged(
     editions: list[dict[str, Any]], names: list[str]
 ) -> None:
     """The first has three permutations, the second only two of them yet."""
-    findings = found(
+    summary = found(
         *of_edition(make_trials("mine", [0.3, 0.4, 0.5]), **editions[0]),
         *of_edition(make_trials("mine", [0.1, 0.2]), **editions[1]),
         *make_trials("rbp", [0.2, 0.2, 0.2]),
     )
-    means = {one.name: one.mean for one in findings.best}
+    means = {one.name: one.mean for one in summary.best}
     assert means == pytest.approx({names[0]: 0.35, names[1]: 0.15, "rbp": 0.2})
 
 
@@ -207,8 +208,8 @@ def test_versions_with_the_same_algorithms_are_one() -> None:
     ],
 )
 def test_the_label_is_what_varies(params: Sequence[Mapping[str, Any]], label: str) -> None:
-    findings = found(*(make_trial("ahpatron", 0.1, params=one) for one in params))
-    assert findings.settings[0].label == label
+    summary = found(*(make_trial("ahpatron", 0.1, params=one) for one in params))
+    assert summary.settings[0].label == label
 
 
 def test_values_are_shown_as_they_were_written() -> None:
@@ -231,9 +232,9 @@ def test_values_are_shown_as_they_were_written() -> None:
 
 def test_failed_trials_are_kept_apart_and_no_permutation_counts_twice() -> None:
     failed = make_trial("avp", None, error="no memory")
-    findings = summarise_trials([make_trial("ahpatron", 0.1)] * 2 + [failed])
-    assert (findings.trials, findings.failed) == (2, [failed])
-    (setting,) = findings.datasets[0].settings
+    summary = summarise_trials([make_trial("ahpatron", 0.1)] * 2 + [failed])
+    assert (summary.trials, summary.failed) == (2, [failed])
+    (setting,) = summary.datasets[0].settings
     assert (setting.learner, setting.summary.repeats, len(setting.values)) == ("ahpatron", 1, 1)
     nothing = summarise_trials([failed], [{"version": "0.1.0"}])
     assert (nothing.datasets, nothing.trials, len(nothing.failed)) == ([], 0, 1)
@@ -243,7 +244,7 @@ def test_failed_trials_are_kept_apart_and_no_permutation_counts_twice() -> None:
 def test_equal_totals_are_ties_whatever_their_float_means_are() -> None:
     """The means of 0.253, 0.171, 0.125 and of 0.167, 0.033, 0.349 differ in the last bit."""
     totals = {"ahpatron": [0.253, 0.171, 0.125], "avp": [0.167, 0.033, 0.349], "rbp": [0.2] * 3}
-    findings = summarise_trials(
+    summary = summarise_trials(
         [
             one
             for name in "abc"
@@ -251,14 +252,14 @@ def test_equal_totals_are_ties_whatever_their_float_means_are() -> None:
             for one in make_trials(learner, values, make_data(f"{name}.svm"))
         ]
     )
-    for data in findings.datasets:
+    for data in summary.datasets:
         ahpatron, avp, _ = data.settings
         assert ahpatron.mean == avp.mean == 0.183
         assert data.winner.learner == "ahpatron"  # the first of equals
         assert avp.difference is not None
         assert avp.difference.mean == 0
-    assert findings.ranks.mean_ranks == {"ahpatron": 1.5, "avp": 1.5, "rbp": 3.0}
-    assert findings.ranks.pairs[0].p_value == 1
+    assert summary.ranks.mean_ranks == {"ahpatron": 1.5, "avp": 1.5, "rbp": 3.0}
+    assert summary.ranks.pairs[0].p_value == 1
 
 
 @pytest.mark.parametrize(

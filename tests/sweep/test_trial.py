@@ -5,23 +5,23 @@ from msgspec.structs import replace
 
 from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.errors import UserError
-from ahpatron_cli.runner import LearnerSpec, params_of
+from ahpatron_cli.runner import Setup, params_of
 from ahpatron_cli.sweep.trial import Trial, run_trial
 from support.trials import make_data
 
-SETUP = LearnerSpec("ahpatron", {}, "gaussian", {"sigma": 0.1})
+SETUP = Setup("ahpatron", {}, "gaussian", {"sigma": 0.1})
 TASK = Trial(make_data(), SETUP, 0, 0, params_of(*SETUP.build()), "a.svm", Preparation())
 
 
 def test_the_identity_of_a_trial() -> None:
     assert replace(TASK, data=replace(TASK.data, path="x")).id == TASK.id  # a name decides nothing
-    spelt_out = LearnerSpec("ahpatron", {"epsilon": 0.5}, "gaussian", {"sigma": 0.1})
+    spelt_out = Setup("ahpatron", {"epsilon": 0.5}, "gaussian", {"sigma": 0.1})
     assert params_of(*spelt_out.build()) == TASK.params  # nor does a default said aloud
     changes = [{"limit": 10}, {"scale": "unit"}, {"shuffled": False}, {"sha256": "0"}]
     for changed in (
         *(replace(TASK, data=replace(TASK.data, **change)) for change in changes),
         *(replace(TASK, seed=1), replace(TASK, repeat=1)),
-        replace(TASK, setup=LearnerSpec("avp", {}, "gaussian", {"sigma": 0.1})),
+        replace(TASK, setup=Setup("avp", {}, "gaussian", {"sigma": 0.1})),
         replace(TASK, params={**TASK.params, "sigma": 0.2}),
     ):
         assert changed.id != TASK.id
@@ -34,6 +34,6 @@ def test_a_worker_of_another_version_runs_nothing() -> None:
 
 
 def test_a_bug_in_one_trial_is_its_outcome() -> None:
-    found = run_trial(replace(TASK, setup=LearnerSpec("nobody", {}, "gaussian", {})))
+    found = run_trial(replace(TASK, setup=Setup("nobody", {}, "gaussian", {})))
     assert "bug in ahpatron" in (found.error or "")
     assert "KeyError" in (found.error or "")

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ahpatron_cli.core.budget import SELECT, project_onto
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
@@ -19,6 +18,7 @@ from ahpatron_cli.core.learners.base import (
 )
 from ahpatron_cli.core.numerics import under
 from ahpatron_cli.core.parameters import as_in, choice, real
+from ahpatron_cli.core.reduction import SELECT, project_onto
 
 SCHEDULES = "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0"
 RESCALE = "norm of f after a halving, in units of U; keep: unchanged"

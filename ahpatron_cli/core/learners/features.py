@@ -11,6 +11,7 @@ import numpy as np
 
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.feature_map import FourierFeatures, LinearModel, Sketches, nystroem
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import (
     GradientLearner,
@@ -18,7 +19,6 @@ from ahpatron_cli.core.learners.base import (
     horizon_parameter,
     step_parameter,
 )
-from ahpatron_cli.core.linear import FourierFeatures, LinearModel, Sketches, nystroem
 from ahpatron_cli.core.numerics import HINGE
 from ahpatron_cli.core.parameters import integer, share_of_budget
 

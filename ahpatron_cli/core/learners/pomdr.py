@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ahpatron_cli.core.budget import merge_into_nearest
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner, budget_parameter, horizon_parameter
 from ahpatron_cli.core.numerics import HINGE, ddot
 from ahpatron_cli.core.parameters import integer, real
 from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.reduction import merge_into_nearest
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.span import SpanExpansion
 from ahpatron_cli.core.state import StateReader

@@ -20,7 +20,8 @@ from ahpatron_cli.core.numerics import DRIFT, HINGE, NEAR_SPAN, cancelled, ddot
 from ahpatron_cli.core.parameters import choice, integer, real
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.span import PrunedExpansion, SpanExpansion, Symmetric
+from ahpatron_cli.core.span import PrunedExpansion, SpanExpansion
+from ahpatron_cli.core.symmetric import Symmetric
 from ahpatron_cli.core.tally import mistaken
 
 

@@ -1,6 +1,6 @@
-"""Saved models: `run --save`, `--resume`, `--checkpoint`, `predict`, and the estimator's `save`.
+"""The file of a saved model: written by `run --save`, `--checkpoint` and the estimator's `save`.
 
-A model is an .npz file of plain arrays and a JSON header, read safely by `data.npz`. A SHA-256
+A model is an .npz file of plain arrays and a JSON header, read safely by `npz.py`. A SHA-256
 covers all content and every value is checked; any fault raises `UserError`. A learner in a file of
 the user is never imported just because a model names it: the user must give it again with
 `-l FILE.py:Class`, and its hash is compared.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeAlias
@@ -19,33 +19,26 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from ahpatron_cli import __version__
-from ahpatron_cli.atomic import exists, format_of_suffix, write_atomically
+from ahpatron_cli import __version__, npz
 from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, Learner, Player, learner_source
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
-from ahpatron_cli.core.learners import GUIDE, find_learner
 from ahpatron_cli.core.parameters import Declared
+from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import MAX_CLASSES
-from ahpatron_cli.data import npz
-from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.cells import label_key
-from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Preparation, StreamState, Trail
+from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState
+from ahpatron_cli.data.layout import DENSE_WIDTH
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import Number, ParamValue, plain_params
 from ahpatron_cli.runner import (
-    LearnerSpec,
-    Observer,
     Run,
     RunOptions,
-    RunResult,
-    begin,
-    run_batches,
+    Setup,
 )
-from ahpatron_cli.signals import StreamEnded, watch
 
 FORMAT = 2
 KIND = "ahpatron model"
@@ -131,9 +124,9 @@ class Model:
     """`FILE.py:Class` of the learner, if it is defined in a file."""
 
     @property
-    def spec(self) -> LearnerSpec:
+    def setup(self) -> Setup:
         """Learner and kernel of the model, with their parameters."""
-        return LearnerSpec(
+        return Setup(
             learner=self.header.learner,
             learner_params=self.header.params,
             kernel=self.header.kernel,
@@ -159,7 +152,7 @@ class Model:
         options = replace(options or RunOptions(), seed=self.header.seed)
         try:
             return Run(
-                self.spec,
+                self.setup,
                 path=data,
                 options=options,
                 classes=self.header.classes,
@@ -458,211 +451,3 @@ def _scaler(content: StateReader) -> Scaler:
     if not same_length or min(*largest, *spread, 1) <= 0:
         raise content.refusal("scaler", "divides by numbers that are not positive")
     return Scaler(largest, shift, spread)
-
-
-# Saving and continuing a pass ---------------------------------------------------------------------
-
-
-class SavedRun:
-    """A run that continues a model or checkpoint, or is saved: --resume, --checkpoint, --save.
-
-    Attributes
-    ----------
-    model : Model, optional
-        The model of --resume, which determines learner and preparation.
-    checkpointed : int
-        Number of rows up to the existing checkpoint; 0 if there is none.
-    """
-
-    def __init__(
-        self,
-        say: Callable[[str], None],
-        warn: Callable[[str], None],
-        *,
-        save: str | None,
-        resume: str | None,
-        checkpoint: str | None,
-        every: int,
-        learner: str | None,
-        options: Mapping[str, OptionValue],
-    ) -> None:
-        """`say` prints notes, `warn` warnings, also with --quiet.
-
-        `learner` is `FILE.py:Class` of the model's learner, if it is defined in a file. `options`
-        are those of `run` that decide the rounds, as given by the user.
-        """
-        for path in filter(None, (save, checkpoint)):
-            format_of_suffix(path, "npz", {".npz": "npz"})
-        self._say = say
-        self._warn = warn
-        self._save_to = save
-        self._checkpoint = checkpoint
-        self._every = every
-        self._options = dict(options)
-        self.model = load_model(resume, learner) if resume else None
-        self._restart: Model | None = None
-        if checkpoint and exists(checkpoint):
-            self._restart = load_model(checkpoint, learner)
-            self._check_options(self._restart.header.options)
-        self.checkpointed = self._restart.header.rounds if self._restart else 0
-        self._trail = Trail()
-        self._saved_at = self.checkpointed
-
-    def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState | None]:
-        """Preparation of the data and initial state of the stream."""
-        if self.model:
-            return self.model.prepared(preparation)
-        if not self._restart:
-            return preparation, None
-        header = self._restart.header  # the stream is read again from the start
-        return preparation, StreamState(header.labels, schema=header.schema)
-
-    def run(
-        self,
-        dataset: Dataset,
-        setup: LearnerSpec,
-        options: RunOptions,
-        horizon: int | None,
-        observers: Sequence[Observer],
-    ) -> list[RunResult]:
-        """Run on the data set, with checkpoints; save the model at the end."""
-        if self.model:
-            run = self.model.run(dataset.name, options)
-            self._greet(run)
-        else:
-            run = begin(dataset, setup, options, repeat=0, horizon=horizon)
-        if self._restart:
-            run = self._restarted(self._restart, run, dataset.name)
-        paths = [path for path in (self._save_to, self._checkpoint) if path]
-        if paths:
-            self._check_savable(run)
-
-        def save_if_due(*_: object) -> None:
-            if self._checkpoint and self._trail.rounds - self._saved_at >= self._every:
-                self._save(self._checkpoint, run, dataset)
-                self._saved_at = self._trail.rounds
-
-        order = None
-        if options.shuffle:
-            order = options.order(0, dataset.rounds or 0)
-        start = 0 if self._restart else run.rounds
-        batches = self._left(dataset.batches(order, start), run)
-        results = run_batches(batches, [run], [*observers, save_if_due])
-        dataset.facts()  # raises an error for invalid data, before saving
-        if self._save_to:
-            self._warn_of_reset(run)
-        remark = self.model.remark(dataset) if self.model else None
-        if remark:
-            self._warn(remark)
-        for path in paths:
-            self._save(path, run, dataset)
-        return results
-
-    @staticmethod
-    def _check_savable(run: Run) -> None:
-        """Refuse a learner that cannot be saved, before the first round."""
-        try:
-            run.player.state_dict()
-        except StateError as error:
-            raise usage(str(error), f"see {GUIDE}") from None
-
-    def _restarted(self, checkpoint: Model, fresh: Run, path: str) -> Run:
-        """The run of the checkpoint; an error if its learner differs from that of a new run.
-
-        Options are the same, but the number of rounds may have changed, which some learners use.
-        """
-        header = checkpoint.header
-        player = fresh.player
-        same_learner = (
-            fresh.setup.learner == header.learner
-            and player.learner.params() == header.params
-            and player.kernel.params() == header.kernel_params
-        )
-        if not same_learner:
-            raise self._other_run()
-        return checkpoint.run(path, fresh.options, same_file=True)
-
-    def _left(self, batches: Iterable[Batch], run: Run) -> Iterator[Batch]:
-        """Yield the rows after the checkpoint; an error if earlier rows have changed.
-
-        If a signal ends the stream before, `StreamEnded` is raised: nothing was learned, and
-        a state with the position of the replay must not be saved.
-        """
-        for batch in batches:
-            count = len(batch.labels)
-            to_skip = max(self.checkpointed - self._trail.rounds, 0)
-            done = min(to_skip, count)
-            if done:
-                self._trail.add(batch.part(slice(0, done)))
-                if self._restart and self._trail.rounds == self.checkpointed:
-                    if self._trail.digest != self._restart.header.digest:
-                        raise self._other_run()
-                    self._greet(run)
-            if done < count:
-                left = batch.part(slice(done, count))
-                self._trail.add(left)
-                yield left
-        if self._trail.rounds < self.checkpointed:
-            if watch.ended_by is None:
-                raise self._other_run()
-            self._say(f"the rows before {self._checkpoint} were still being read: it is unchanged")
-            raise StreamEnded
-
-    def _save(self, path: str, run: Run, dataset: Dataset) -> None:
-        """Write a model with the present state of the run."""
-        features = dataset.traits.features
-        before = self.model or self._restart
-        if before:
-            features = max(features, before.header.features)
-        model = model_of(
-            run.player,
-            dataset.scaler,
-            seed=run.options.seed,
-            labels=dataset.labels(),
-            positive=dataset.preparation.positive,
-            costs=run.costs,
-            scale=dataset.preparation.scale,
-            features=features,
-            dense=dataset.dense,
-            width=dataset.width,
-            rounds=self._trail.rounds,
-            digest=self._trail.digest,
-            data=dataset.name,
-            schema=dataset.traits.schema,
-            options=self._options,
-        )
-        write_atomically(path, to_bytes(model))
-
-    def _warn_of_reset(self, run: Run) -> None:
-        """Warn that the model has forgotten rows."""
-        reset = run.player.last_reset
-        if reset is None:
-            return
-        known = f"{run.rounds - reset:,} of {run.rounds:,} rows"
-        text = f"the saved model knows only the last {known}: it was reset in round {reset:,}"
-        if "alarm" in run.player.learner.specs():
-            text += "; with `-p alarm=inf` it never is"
-        self._warn(text)
-
-    def _greet(self, run: Run) -> None:
-        """Print where the run continues."""
-        rounds = f"{run.rounds:,} rounds"
-        mistakes = f"{run.mistakes:,} mistakes"
-        self._say(f"the run continues after {rounds} with {mistakes}")
-
-    def _check_options(self, before: Mapping[str, OptionValue]) -> None:
-        """Refuse a checkpoint of a run with other options."""
-        names = sorted({*before, *self._options})
-        changed = [name for name in names if before.get(name) != self._options.get(name)]
-        if changed:
-            flags = [f"--{name.replace('_', '-')}" for name in changed]
-            raise self._other_run(f"other values of {', '.join(flags)}")
-
-    def _other_run(self, how: str = "other data, learner or number of rounds") -> UserError:
-        """The error for a checkpoint that this run cannot continue."""
-        return UserError(
-            f"this checkpoint belongs to another run: {how}",
-            code=ExitCode.USAGE,
-            place=Place(self._checkpoint or ""),
-            hint="repeat the command that made it, or delete the file to start from scratch",
-        )

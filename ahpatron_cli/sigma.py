@@ -1,7 +1,4 @@
-"""Distances between rows: selection of σ, and the kernel alignment A_T.
-
-Also hashes for finding equal rows.
-"""
+"""Selection of σ: distances between rows, and learners tried with several widths."""
 
 from __future__ import annotations
 
@@ -11,13 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Player
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, rows_of
 from ahpatron_cli.core.tally import Tally
-from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH
+from ahpatron_cli.data.layout import is_dense
 
 TOO_SMALL = "values are too small or too large to compute distances"
 DIGITS = 4
@@ -41,38 +37,6 @@ FEWEST_TRIED_ROWS = 200
 MOST_TRIED_ROWS = 1000
 """Largest number of rows on which each σ is tried; all of it takes at most a second."""
 MOST_TRIED_CLASSES = 100
-ALIGNED_TOGETHER = 256
-"""Number of rows of the kernel matrix that are computed at a time for A_T."""
-
-Words = NDArray[np.uint64]
-
-
-def row_hashes(rows: CsrRows) -> Words:
-    """64-bit hash of each row; rows that are equal as vectors have equal hashes.
-
-    `Σ mix(bits(x_ij) ⊕ key_j)` mod 2^64 over the values that are not 0: two rows that differ
-    collide with probability 2^-64.
-    """
-    values = np.ascontiguousarray(rows.values)
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    salt = np.uint64(0x243F6A8885A308D3)
-    keys = _mix(rows.columns.astype(np.uint64) * golden + salt)
-    mixed = _mix(keys ^ values.view(np.uint64))
-    zero = np.uint64(0)
-    words = np.where(values == 0, zero, mixed)  # a zero counts as not stored
-    sums = np.append(zero, np.cumsum(words, dtype=np.uint64))
-    starts = rows.indptr[:-1]
-    ends = rows.indptr[1:]
-    return sums[ends] - sums[starts]
-
-
-def _mix(words: Words) -> Words:
-    """The finaliser of SplitMix64, a bijection in which every bit depends on every other."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        words ^= words >> np.uint64(shift)
-        words *= np.uint64(factor)
-    words ^= words >> np.uint64(31)
-    return words
 
 
 def distances_between(rows: Rows, kernel: str = "gaussian") -> tuple[Floats, int] | str:
@@ -168,7 +132,7 @@ def try_learner(
     rounds = len(labels)
     if rounds < FEWEST_TRIED_ROWS or not 2 <= len(names) <= MOST_TRIED_CLASSES:
         return None
-    if isinstance(rows, CsrRows) and _is_dense(rows):
+    if isinstance(rows, CsrRows) and is_dense(len(rows), rows.width, stored=len(rows.values)):
         rows = rows.dense()
     codes = 2 * numbers - 1 if len(names) == 2 else numbers
     player = Player(REGISTRY[name](), kernel, classes=len(names), horizon=rounds)
@@ -177,12 +141,6 @@ def try_learner(
     except NumericalError:
         return None
     return player.tally
-
-
-def _is_dense(rows: CsrRows) -> bool:
-    """Whether dense rows are faster, by the same rule as in `ahpatron run`."""
-    fewest_stored = DENSE_SHARE * len(rows) * rows.width
-    return rows.width <= DENSE_WIDTH and len(rows.values) >= fewest_stored
 
 
 def try_sigmas(
@@ -251,67 +209,3 @@ def sigma_range(rows: Rows) -> tuple[float, float, float] | str:
     low = near / math.sqrt(-2 * math.log(SHARE))
     high = far / math.sqrt(-2 * math.log1p(-SHARE))
     return median, low, high
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """The paper's kernel alignment A_T for the Gaussian kernel of this σ.
-
-    In the section "Comparison with Previous Results" of Liao et al. (AAAI 2024),
-
-        A_T = Σ_t κ(x_t, x_t) - (1/T)·Yᵀ K Y,   Y = (y_1, …, y_T), K_ij = κ(x_i, x_j),
-
-    an upper bound on the hinge loss Σ_t max(0, 1 - y_t·f(x_t)) of the best f in the ball. As
-    κ(x, x) = 1, A_T = (T - 1)(1 - μ) with μ the mean of y_i·y_j·κ(x_i, x_j) over all pairs i ≠ j.
-    Where only n of T rows were drawn, μ is estimated by the mean over their pairs, which is
-    unbiased, and its standard error by the jackknife: with g_i the mean over the pairs of row i,
-
-        se² = (1 - n/T) · 4(n-1) / (n(n-2)²) · Σ_i (g_i - μ)².
-    """
-
-    sigma: float
-    value: float
-    per_round: float
-    """A_T/T, between 0 and 1."""
-    exact: bool
-    standard_error: float | None
-    """None if the value is exact, or if too few rows were drawn."""
-    rows: int
-    """Number of rows from which it was computed."""
-
-
-def align(rows: CsrRows, signs: Floats, sigma: float, total: int) -> Alignment | None:
-    """A_T of a file with `total` rows, from these rows: all of them or a random sample.
-
-    None if it cannot be computed.
-    """
-    kernel = KERNELS["gaussian"](**{"sigma": sigma})
-    count = len(rows)
-    try:
-        points = kernel.points(rows.dense() if _is_dense(rows) else rows)
-    except NumericalError:
-        return None
-    sums = np.empty(count)
-    for start in range(0, count, ALIGNED_TOGETHER):
-        stop = min(start + ALIGNED_TOGETHER, count)
-        values = kernel.between(points.slice(start, stop), points)
-        own = signs[start:stop] * (values @ signs)
-        sums[start:stop] = own - 1.0  # without the pair of a row with itself
-    mean = 0.0
-    if count > 1:
-        mean = float(sums.sum()) / (count * (count - 1))
-    value = (total - 1) * (1 - mean)
-    error = None
-    if 2 < count < total:
-        gaps = sums / (count - 1) - mean
-        left_out = 1 - count / total
-        factor = left_out * 4 * (count - 1) / (count * (count - 2) ** 2)
-        error = (total - 1) * math.sqrt(factor * float(gaps @ gaps))
-    return Alignment(
-        sigma=sigma,
-        value=value,
-        per_round=value / total,
-        exact=count == total,
-        standard_error=error,
-        rows=count,
-    )

@@ -1,0 +1,108 @@
+"""Conversion of the rows of a stream to points: dense or sparse, and the centre of dense points."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ahpatron_cli.core.errors import NumericalError
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.points import NARROW, Points
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed
+
+
+class Conversion:
+    """Converts rows to points of a kernel, in the same way for all pieces of a stream.
+
+    The first piece decides whether the points are dense or sparse, and its first row is the centre
+    of dense points. New columns may turn up in later pieces.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    dense : bool, default=False
+        Whether sparse rows are made dense, too.
+
+    Attributes
+    ----------
+    sparse : bool or None
+        Whether points are sparse; None before the first piece.
+    centre : array of shape (width,) or None
+        What is subtracted from dense rows if the kernel is `centred`; else zeros, as wide as the
+        widest row so far. None before the first piece and in sparse streams.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Gaussian
+    >>> conversion = Conversion(Gaussian())
+    >>> conversion.convert(np.array([[5.0, 1.0], [6.0, 1.0]])).coordinates.tolist()
+    [[0.0, 0.0], [1.0, 0.0]]
+    >>> conversion.sparse
+    False
+    """
+
+    def __init__(self, kernel: Kernel, *, dense: bool = False) -> None:
+        self._kernel = kernel
+        self._dense = dense
+        self.sparse: bool | None = None
+        self.centre: Floats | None = None
+
+    def copy(self) -> Conversion:
+        """A conversion that has seen the same pieces; rows that it converts do not change this."""
+        other = Conversion(self._kernel, dense=self._dense)
+        other.sparse = self.sparse
+        other.centre = self.centre
+        return other
+
+    def forget(self) -> None:
+        """Let the next piece be the first one."""
+        self.sparse = None
+        self.centre = None
+
+    def convert(self, rows: Rows) -> Points:
+        """Points of these rows; a NumericalError if one cannot be represented."""
+        if self.sparse is None:
+            self.sparse = isinstance(rows, CsrRows) and not self._dense
+        if self.sparse:
+            return self._kernel.points(compressed(rows))
+        if isinstance(rows, CsrRows):
+            rows = _dense(rows)
+        if self.centre is None:
+            self.centre = self._centre_of(rows)
+        missing = rows.shape[1] - len(self.centre)
+        if missing > 0:
+            self.centre = np.pad(self.centre, (0, missing))
+        elif missing < 0:
+            rows = np.pad(rows, ((0, 0), (0, -missing)))
+        centre = self.centre if self._kernel.centred else None
+        return self._kernel.points(rows, centre)
+
+    def _centre_of(self, rows: Floats) -> Floats:
+        """The centre of a stream that begins with these rows.
+
+        Shifting all rows does not change κ and saves digits. Only the first row decides.
+        """
+        self._kernel.points(rows[:1])  # if its square overflows, the second row is not to blame
+        if self._kernel.centred:
+            first = rows[0].astype(np.float64)
+            return np.asarray(np.nan_to_num(first))
+        return np.zeros(rows.shape[1])
+
+    def is_consistent(self, *, begun: bool) -> bool:
+        """Whether a stream is dense or sparse once it has begun, and has a centre if dense."""
+        is_dense = self.sparse is False
+        if is_dense != isinstance(self.centre, np.ndarray):
+            return False
+        if begun:
+            return type(self.sparse) is bool
+        return self.sparse is None
+
+
+def _dense(rows: CsrRows) -> Floats:
+    """Sparse rows as a dense array; a NumericalError if they have too many features."""
+    wide = rows.owners[rows.columns >= NARROW]
+    if len(wide):
+        message = f"dense streams have at most {NARROW:,} features, got {rows.width:,}"
+        raise NumericalError(message, int(wide[0]))
+    return replace(rows, width=min(rows.width, NARROW)).dense()

@@ -442,6 +442,12 @@ class MetricExpansion(SecondOrder):
             self.examples = self.examples.widened(self.block.width)
             self.examples.extend(examples)
 
+    def leave_block(self) -> None:
+        """Close the block after the current round; the engine opens the rest of it again."""
+        self.count(self.t + 1)
+        self._close()
+        self.successor = self
+
     def count(self, stop: int) -> None:
         """Add the examples of the block up to round `stop` to the statistics of the metric."""
         if stop > self._counted:
@@ -453,12 +459,7 @@ class MetricExpansion(SecondOrder):
         return super().at(self.metric.weighted(points))
 
     def change(self, rounds: int, tolerance: float) -> None:
-        """Change the metric after the current round: close the block and convert f."""
-        self.count(self.t + 1)
-        self._close()
-        self.successor = self
-        if not self.size:
-            return
+        """Change the metric between two blocks, and convert f, which must not be empty."""
         assert self.points is not None
         assert self.examples is not None
         enough = self.size >= 10

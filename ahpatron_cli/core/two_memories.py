@@ -286,9 +286,7 @@ class TwoMemories(MetricExpansion):
 
         Those stay whose removal would change the tracker the most.
         """
-        self.count(self.t + 1)
-        self._close()
-        self.successor = self
+        self.leave_block()
         self.Q.settle()
         for head in self.heads:
             head.C.settle()

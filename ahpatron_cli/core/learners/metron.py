@@ -82,6 +82,7 @@ class Metron(SecondOrderLearner):
     tracker: str = choice("", "a second memory that follows a concept that moves", "off", "on")
 
     next_call = 1
+    _change_is_due = False  # after the last round of the last block
     metric_changes = 0
     effective_features = 0.0
     kept = (*SecondOrderLearner.kept, "metric_changes", "effective_features")
@@ -123,11 +124,21 @@ class Metron(SecondOrderLearner):
         else:
             updated = False
         if self.round == self.next_call:
-            self._change_metric(f)
+            if f.t + 1 < f.m:
+                f.leave_block()
+                self._change_metric(f)
+            else:
+                self._change_is_due = True
         return updated
 
+    def finish_round(self, f: MetricExpansion) -> None:
+        """Change the metric, if that is due: answers do not wait for it."""
+        if self._change_is_due:
+            self._change_metric(f)
+
     def _change_metric(self, f: MetricExpansion) -> None:
-        """Change the metric after this round, and note the round of the next change."""
+        """Change the metric between two blocks, and note the round of the next change."""
+        self._change_is_due = False
         since = self.round + 1 - self.birth
         self.next_call = self.birth + 2 * since - 1
         if not f.size:

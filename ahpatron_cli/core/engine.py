@@ -81,6 +81,7 @@ class Loop:
         self.updates = 0
         self.margin_updates = 0
         self.learner.weight = 1.0
+        self.learner.finish_round(self.f)
         self.f.open(block)
         scores: Any
         if self.classes:
@@ -354,6 +355,8 @@ class Player:
     _tally: Tally
     _uncounted: list[Block]
     _journal: Journal | None
+    _finished = True
+    """Whether no learner can have put off a part of the last round."""
 
     def __init__(
         self,
@@ -381,7 +384,7 @@ class Player:
         self.kernel = learner.own_kernel or kernel
         self._shape = () if classes == 2 else (classes,)
         self._legal = {-1.0, 1.0} if classes == 2 else set(range(classes))
-        self.loops = self._new_loops(learner, seed, horizon)
+        self._loops = self._new_loops(learner, seed, horizon)
         self.tally = Tally.of(classes)
         self._calibration = Calibration(classes)
         self._block = block
@@ -399,6 +402,20 @@ class Player:
             Loop(learner.resolved(horizon), self.kernel, classes=(), seed=(*seed, c))
             for c in range(self.classes)
         ]
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops; the last round is finished first (`Learner.finish_round`)."""
+        if not self._finished:
+            try:
+                for loop in self._loops:
+                    loop.learner.finish_round(loop.f)
+                self._finished = True
+            except BaseException:
+                self._complete = False
+                self._restore(self._rounds)
+                raise
+        return self._loops
 
     @property
     def learner(self) -> Learner:
@@ -535,7 +552,7 @@ class Player:
         try:
             self._complete = False
             self._run_loops(block, points, scores)
-            for loop in self.loops:
+            for loop in self._loops:
                 block.updates += loop.updates
                 block.margin_updates += loop.margin_updates
             self._uncounted.append(block)
@@ -546,7 +563,7 @@ class Player:
                 journal.add(block, points)
             self._complete = True
         except BaseException:
-            self._undo(block)
+            self._restore(block.first)
             raise
         pending = len(self._uncounted)
         if pending == UNCOUNTED_BLOCKS or pending * scores.size >= UNCOUNTED_SCORES:
@@ -563,34 +580,36 @@ class Player:
             before.end()
         return self._journal
 
-    def _undo(self, block: Block) -> None:
-        """Restore the player as it was before a block; if that fails, it stays incomplete."""
+    def _restore(self, rounds: int) -> None:
+        """Restore the state after `rounds` rounds; if that fails, the player stays incomplete."""
         journal = self._journal
         if journal is None:
             return
         with contextlib.suppress(Exception):  # the error that called for it is raised
-            again = Player(self.learner, self.kernel, **self._options)
-            for loop, state in zip(again.loops, journal.states, strict=True):
+            again = Player(self._loops[0].learner, self.kernel, **self._options)
+            for loop, state in zip(again._loops, journal.states, strict=True):
                 with StateReader(state, self._context(loop)) as reader:
                     loop.load_state_dict(reader, journal.first)
-            self.loops = again.loops
-            journal.blocks = [one for one in journal.blocks if one is not block]
+            self._loops = again._loops
+            journal.blocks = [one for one in journal.blocks if one.first < rounds]
             for earlier in journal.blocks:
                 assert earlier.points is not None
                 unused = np.empty((earlier.points.size, *self._shape))
                 self._run_loops(earlier, earlier.points, unused)
-            self._uncounted = [one for one in self._uncounted if one.first < block.first]
-            self._rounds = block.first
+            self._uncounted = [one for one in self._uncounted if one.first < rounds]
+            self._rounds = rounds
             self._complete = True
 
     def _run_loops(self, block: Block, points: Points, scores: Floats) -> None:
         """Run a block in all loops; write f(x) of each round before its update to `scores`."""
+        self._finished = False
         weights = block.weights
         first = block.first
-        if len(self.loops) == 1:
-            scores[:] = self.loops[0].run(points, block.labels, weights=weights, first=first)
+        if len(self._loops) == 1:
+            (loop,) = self._loops
+            scores[:] = loop.run(points, block.labels, weights=weights, first=first)
             return
-        for c, loop in enumerate(self.loops):
+        for c, loop in enumerate(self._loops):
             signs = np.where(block.labels == c, 1.0, -1.0)
             scores[:, c] = loop.run(points, signs, weights=weights, first=first)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ahpatron_cli.core.kernels import Matern
 from ahpatron_cli.core.numerics import (
     CANCELLED,
+    EPS,
     FAR,
     HUGE,
     TINY,
@@ -442,6 +443,12 @@ class MetricExpansion(SecondOrder):
             self.examples = self.examples.widened(self.block.width)
             self.examples.extend(examples)
 
+    def leave_block(self) -> None:
+        """Close the block after the current round; the engine opens the rest of it again."""
+        self.count(self.t + 1)
+        self._close()
+        self.reopen()
+
     def count(self, stop: int) -> None:
         """Add the examples of the block up to round `stop` to the statistics of the metric."""
         if stop > self._counted:
@@ -453,12 +460,7 @@ class MetricExpansion(SecondOrder):
         return super().at(self.metric.weighted(points))
 
     def change(self, rounds: int, tolerance: float) -> None:
-        """Change the metric after the current round: close the block and convert f."""
-        self.count(self.t + 1)
-        self._close()
-        self.reopen()
-        if not self.size:
-            return
+        """Change the metric between two blocks, and convert f, which must not be empty."""
         assert self.points is not None
         assert self.examples is not None
         enough = self.size >= 10
@@ -470,14 +472,23 @@ class MetricExpansion(SecondOrder):
             slopes = self.kernel.slopes(distances)
             gradients = self.metric.gradients(slopes, a, self.points)
         self.metric.change(rounds, gradients, classes=a.shape[1])
-        K0 = self.kernel.at(distances)
+        prior = self._settled_prior(distances)
         self.points = self.metric.weighted(self.examples)
         distances, _ = self.kernel.distances(self.points, self.points)
         if enough:
             self._choose_kernel(distances)
         np.fill_diagonal(distances, 0.0)
         K1 = self.kernel.at(distances)
-        self._transfer(Transfer(K0, K1, tolerance))
+        self._transfer(Transfer(prior.A, K1, tolerance))
+
+    def _settled_prior(self, distances: Floats) -> Symmetric:
+        """Q = K^{-1} between two blocks, from the matrix of distances if it is not kept."""
+        if self.spans:
+            self.Q.settle()
+            return self.Q
+        Q = Symmetric()
+        Q.set_inverse(self.kernel.at(distances))
+        return Q
 
     def _choose_kernel(self, distances: Floats) -> None:
         """Choose the form of κ from the matrix of distances √3·‖s - s'‖; changes its diagonal."""
@@ -507,8 +518,10 @@ class MetricExpansion(SecondOrder):
 class Transfer:
     """Replacement of the prior covariance K0 of f at S by K1, which keeps the evidence from rounds.
 
-    With `L0·L0ᵀ = K0`, `L1·L1ᵀ = K1` on the examples that stay, `T = L0⁻¹·K1·L1⁻ᵀ` and
-    `N = L0ᵀ·C·L0`: `M = I + Tᵀ(N⁻¹ - I)T`, `C = L1⁻ᵀM⁻¹L1⁻¹`, `a = C·L1·TᵀN⁻¹L0ᵀa`.
+    In terms of the values of f at S, the evidence is the precision `Q·C⁻¹·Q - Q`, Q = K0⁻¹. It is
+    added to that of the new prior. With `L·Lᵀ = K1` on the examples that stay, `W = L⁻¹·K1` and,
+    for a head, `R·Rᵀ = C` and `X = R⁻¹·Q·Wᵀ`:
+    `M = I - W·Q·Wᵀ + XᵀX`, `C ← L⁻ᵀM⁻¹L⁻¹`, `a ← C·L·XᵀR⁻¹a`.
 
     Attributes
     ----------
@@ -516,59 +529,57 @@ class Transfer:
         Examples that stay: those outside the span of older ones, up to `tolerance`.
     """
 
-    def __init__(self, K0: Floats, K1: Floats, tolerance: float) -> None:
-        n = len(K0)
-        K0.flat[:: n + 1] += 1e-7  # keeps K0 positive definite despite rounding
-        self._L0, _ = dpotrf(K0.T, lower=1, overwrite_a=1)  # the transpose has LAPACK's order
-        W, self.stays = span(K1, tolerance)  # W = L1⁻¹·K1
-        self._L1 = W.T
-        if len(self.stays) < n:
-            self._L1 = np.asfortranarray(W[:, self.stays].T)
-        self._T = dtrsm(1.0, self._L0, W.T, lower=1)
+    def __init__(self, Q: Floats, K1: Floats, tolerance: float) -> None:
+        """Only the lower triangle of Q is read; it must be in LAPACK's memory order."""
+        W, self.stays = span(K1, tolerance)
+        if len(self.stays) == len(K1):  # W is triangular
+            self._L = W.T
+            self._images = dtrmm(1.0, self._L, _both_triangles(Q), side=1, lower=1)  # Q·Wᵀ
+            self._rest = dtrmm(-1.0, self._L, self._images, lower=1, trans_a=1)
+        else:
+            self._L = np.asfortranarray(W[:, self.stays].T)
+            self._images = dsymm(1.0, Q, W.T, lower=1)
+            self._rest = np.asfortranarray(-(W @ self._images))
+        self._rest.flat[:: len(self._rest) + 1] += 1.0  # I - W·Q·Wᵀ
 
     def convert(self, head: Head) -> None:
         """Convert coefficients and covariance of a head."""
-        L0 = self._L0
-        L1 = self._L1
+        L = self._L
         head.C.settle()
-        N = dsymm(1.0, head.C.A, L0, lower=1)
-        N = dtrmm(1.0, L0, N, lower=1, trans_a=1, overwrite_b=1)  # L0ᵀ·C·L0
-        a = head.a.reshape(len(L0), -1)
-        means = dtrmm(1.0, L0, a, lower=1, trans_a=1)  # L0ᵀ·a
-        Y, h = _informed(N, self._T, means)
-        M = dsyrk(1.0, Y, trans=1, lower=1)
-        M.flat[:: len(M) + 1] += 1.0
-        root, _ = dpotrf(M, lower=1, overwrite_a=1)
-        root = dtrmm(1.0, L1, root, lower=1)  # root·rootᵀ = L1·M·L1ᵀ = C⁻¹
-        a, _ = dpotrs(root, L1 @ h, lower=1)
+        R = _factor(head.C.A)
+        X = dtrsm(1.0, R, self._images, lower=1)
+        M = dsyrk(1.0, X, beta=1.0, c=self._rest, trans=1, lower=1)
+        a = head.a.reshape(len(R), -1)
+        h = X.T @ dtrsm(1.0, R, a, lower=1)
+        root = dtrmm(1.0, L, _factor(M), lower=1)  # root·rootᵀ = L·M·Lᵀ = C⁻¹
+        a, _ = dpotrs(root, L @ h, lower=1)
         C, _ = dpotri(root, lower=1, overwrite_c=1)
         head.a = a.reshape(len(M), *head.a.shape[1:])
         head.C = Symmetric(C)
 
     def inverse(self) -> Symmetric:
         """Q = K1^{-1} on the examples that stay."""
-        Q, _ = dpotri(self._L1, lower=1)
+        Q, _ = dpotri(self._L, lower=1)
         return Symmetric(Q)
 
 
-def _informed(N: Floats, T: Floats, means: Floats) -> tuple[Floats, Floats]:
-    """`Y` with `YᵀY = Tᵀ(N⁻¹ - I)T`, and `TᵀN⁻¹·means`; eigenvalues of N in [1e-12, 1]."""
-    R, failed = dpotrf(N, lower=1)
-    if not failed:
-        rest = dsyrk(-1.0, R, trans=1, lower=1)
-        rest.flat[:: len(rest) + 1] += 1.0
-        G, failed = dpotrf(rest, lower=1, overwrite_a=1)
-    if not failed:  # all eigenvalues are below 1: N⁻¹ - I = R⁻ᵀ·G·Gᵀ·R⁻¹, G·Gᵀ = I - RᵀR
-        T = dtrsm(1.0, R, T, lower=1)
-        means = dtrsm(1.0, R, means, lower=1)
-        Y = dtrmm(1.0, G, T, lower=1, trans_a=1)
-        return Y, T.T @ means
-    values, vectors = np.linalg.eigh(N)
-    values = np.clip(values, 1e-12, 1.0)
-    T = vectors.T @ T
-    means = vectors.T @ means
-    Y = np.sqrt(1.0 / values - 1.0)[:, None] * T
-    return Y, T.T @ (means / values[:, None])
+def _both_triangles(A: Floats) -> Floats:
+    """A symmetric matrix from its lower triangle."""
+    lower = np.tril(A)
+    lower += np.tril(A, -1).T
+    return np.asfortranarray(lower)
+
+
+def _factor(A: Floats) -> Floats:
+    """Lower Cholesky factor of A; its diagonal is raised if rounding has made it indefinite."""
+    factor, failed = dpotrf(A, lower=1)
+    level = len(A) * EPS * float(A.diagonal().max(initial=0.0))
+    while failed:
+        raised = A.copy(order="F")
+        raised.flat[:: len(A) + 1] += level
+        factor, failed = dpotrf(raised, lower=1, overwrite_a=1)
+        level *= 10.0
+    return np.asarray(factor)
 
 
 def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:

@@ -124,6 +124,12 @@ def flush(values: Floats, below: float = FLUSHED) -> Floats:
     return values
 
 
+def blend(A: Floats, B: Floats, share: float) -> None:
+    """`A ← share·A + (1 - share)·B`, in place; both in LAPACK's memory order."""
+    A *= share
+    daxpy(B.reshape(-1, order="F"), A.reshape(-1, order="F"), a=1.0 - share)
+
+
 def under(threshold: float) -> float:
     """`update_below` for the rule y·f(x) < threshold: equality up to rounding does not update."""
     return threshold * (1.0 - SLACK)

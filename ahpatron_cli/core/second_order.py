@@ -12,6 +12,7 @@ from ahpatron_cli.core.numerics import (
     CANCELLED,
     EPS,
     ORTHOGONAL,
+    blend,
     cancelled,
     dasum,
     daxpy,
@@ -32,35 +33,58 @@ LIKELY = 1.05
 
 
 class Products:
-    """`A·k_t` and `K·A·k_t` by round t of an open block, for the matrix A of a `Symmetric`."""
+    """`A·k_t` and `K·A·k_t` by round t of an open block, for the matrix A of a `Symmetric`.
+
+    Attributes
+    ----------
+    places : dict
+        The row of each round whose products have been fetched, in the two tables.
+    images, moves : arrays of shape (fetched rounds, n) and (fetched rounds, rounds)
+        Tables of A·k_t and of K·A·k_t.
+    """
 
     def __init__(self, matrix: Symmetric, K: Floats) -> None:
         self._matrix = matrix
         self._K = K
-        self._images: dict[int, Floats] = {}
-        self._moves: dict[int, Floats] = {}
+        self.places: dict[int, int] = {}
+        self.images: Floats = np.empty((0, 0))
+        self.moves: Floats = np.empty((0, len(K)))
+        self._single_images: dict[int, Floats] = {}
+        self._single_moves: dict[int, Floats] = {}
 
     def fetch(self, rounds: Integers) -> None:
-        """Compute both products for these rounds, which is faster than one by one."""
-        images = self._matrix.images(self._K[rounds])
-        moves = images @ self._K[:, : images.shape[1]].T
-        numbers = rounds.tolist()
-        self._images.update(zip(numbers, images, strict=True))
-        self._moves.update(zip(numbers, moves, strict=True))
+        """Compute both products for these rounds, which is faster than one by one; only once."""
+        n = self._matrix.n
+        self.images = self._matrix.images(self._K[rounds, :n])
+        self.moves = self.images @ self._K[:, :n].T
+        self.places = {t: place for place, t in enumerate(rounds.tolist())}
 
-    def image(self, t: int) -> Floats:
+    def image(self, t: int) -> Any:
         """A·k of round t, over the columns of A."""
-        if t not in self._images:
-            self._images[t] = self._matrix.image(self._K[t])
-        return self._images[t]
+        place = self.places.get(t)
+        if place is not None:
+            return self.images[place]
+        if t not in self._single_images:
+            self._single_images[t] = self._matrix.image(self._K[t])
+        return self._single_images[t]
 
-    def move(self, t: int) -> Floats:
+    def images_of(self, rounds: Sequence[int]) -> Floats:
+        """A·k of these rounds, a row for each; a copy."""
+        places = [self.places.get(t, -1) for t in rounds]
+        if -1 in places:
+            return np.array([self.image(t) for t in rounds])
+        return self.images.take(places, 0)
+
+    def move(self, t: int) -> Any:
         """K·A·k of round t, for each round of the block."""
-        found = self._moves.get(t)
+        place = self.places.get(t)
+        if place is not None:
+            return self.moves[place]
+        found = self._single_moves.get(t)
         if found is None:
             image = self.image(t)
             found = self._K[:, : len(image)] @ image
-            self._moves[t] = found
+            self._single_moves[t] = found
         return found
 
 
@@ -83,6 +107,8 @@ class Head(Stateful):
         Covariance of a.
     rounding : float
         Values of g up to this may be pure rounding.
+
+    In an open block, the row `_places[t]` of `_moves` is K·A·k of round t, if it has been fetched.
     """
 
     state_fields: ClassVar[Any] = {"a": "n...", "C": Symmetric, "_unchecked": int}
@@ -136,6 +162,8 @@ class Head(Stateful):
         if f.m > 1:
             self._likely = self.likely()
         self._products.fetch(self._likely)  # the others are computed on demand
+        self._places = self._products.places
+        self._moves = self._products.moves
         self._P, self._sP = np.empty((2, len(C.V), f.m))  # p_e and s_e·p_e
         pending = C.count
         self._P[:pending] = C.V[:pending] @ f.K[:, : f.room].T
@@ -151,8 +179,8 @@ class Head(Stateful):
             near = (two[:, -1] - two[:, -2]) / 2
         return (near < LIKELY).nonzero()[0]
 
-    def move(self, t: int) -> Floats:
-        """K·A·k of round t."""
+    def move(self, t: int) -> Any:
+        """K·A·k of a round t whose products were not fetched."""
         return self._products.move(t)
 
     def join(self, d: Floats, squared: float) -> None:
@@ -178,7 +206,8 @@ class Head(Stateful):
         C = self.C
         count = C.count
         w = self._P[count]  # K·u
-        w[:] = self.move(t)
+        place = self._places.get(t)
+        w[:] = self.move(t) if place is None else self._moves[place]
         if count:  # w += Σ_e s_e·p_e[t]·p_e
             dgemv(1.0, self._P[:count].T, self._flat_sP, 1.0, w, t, f.m, overwrite_y=1)
         v = w.item(t)  # k·u
@@ -245,9 +274,9 @@ class Head(Stateful):
         self._log = []
         self._joins = []
 
-    def images(self, rounds: Sequence[int]) -> Any:
+    def images(self, rounds: Sequence[int]) -> Floats:
         """A·k of these rounds, a row for each."""
-        return [self._products.image(t) for t in rounds]
+        return self._products.images_of(rounds)
 
     def shares(self, rounds: Sequence[int]) -> Floats:
         """Entry (i, e) is `s_e·p_e[t_i]`: the share of change e in the pending update i."""
@@ -403,58 +432,69 @@ class ForgettingHead(Head):
     def open(self, f: SecondOrder) -> None:
         super().open(f)
         self._remembered = 1.0  # c
-        self._remembered_at: list[float] = []  # c at each pending change
+        self._forgotten: list[tuple[int, float]] = []  # pending changes so far and c, before each q
 
     def forget(self, q: float) -> None:
         """`C ← q·C + (1-q)·Q`, in an open block."""
         if not self._ready:
             self.prepare()
+        own = self._products
+        prior = self.f.prior
         if self._remembered == 1.0:  # from now on, the products of Q are needed, too
             coming = self._likely[self._likely > self.f.t]
-            self.f.prior.fetch(coming)
+            prior.fetch(coming)
+            self._places = prior.places
+        self._forgotten.append((len(self._log), self._remembered))
         count = self.C.count
         factors = np.where(self.C.s[:count] < 0.0, q, 1.0)
         self.C.s[:count] *= factors
         self._sP[:count] *= factors[:, None]
-        self._remembered *= q
+        c = self._remembered * q
+        self._remembered = c
+        first = len(own.moves) - len(prior.moves)  # the rounds that were fetched for both
+        self._moves = c * own.moves[first:]
+        self._moves += (1.0 - c) * prior.moves
 
-    def move(self, t: int) -> Floats:
-        own = super().move(t)
+    def move(self, t: int) -> Any:
         c = self._remembered
         if c == 1.0:
-            return own
+            return super().move(t)
         moved: Floats = self.f.prior.move(t) * (1.0 - c)
-        moved += c * own
+        moved += c * self._products.move(t)
         return moved
-
-    def join(self, d: Floats, squared: float) -> None:
-        super().join(d, squared)
-        self._remembered_at.append(self._remembered)
-
-    def learn(self, step: Any, r: float) -> bool:
-        learned = super().learn(step, r)
-        if learned:
-            self._remembered_at.append(self._remembered)
-        return learned
 
     def solve(self) -> None:
         super().solve()
-        self._remembered_at = []
+        self._forgotten = []
 
-    def images(self, rounds: Sequence[int]) -> Any:
-        own = np.array(super().images(rounds))
-        remembered = np.delete(np.array(self._remembered_at), self._joins)
-        c = remembered[:, None]
-        if c.min() == 1.0:
-            return own
-        prior = np.array([self.f.prior.image(t) for t in rounds])
-        return c * own + (1.0 - c) * prior
+    def remembered_at_changes(self) -> Floats:
+        """c at each pending change."""
+        found = np.full(len(self._log), self._remembered)
+        start = 0
+        for stop, c in self._forgotten:
+            found[start:stop] = c
+            start = stop
+        return found
+
+    def images(self, rounds: Sequence[int]) -> Floats:
+        own = super().images(rounds)
+        remembered = self.remembered_at_changes()
+        if self._joins:
+            remembered = np.delete(remembered, self._joins)
+        first = int((remembered == 1.0).sum())  # rounds before anything was forgotten
+        if first < len(rounds):
+            c = remembered[first:, None]
+            prior = self.f.prior.images_of(rounds[first:])
+            prior *= 1.0 - c
+            own[first:] *= c
+            own[first:] += prior
+        return own
 
     def shares(self, rounds: Sequence[int]) -> Floats:
         share = super().shares(rounds)
-        updates = self.C.s[: self.C.count] < 0.0
-        forgotten_since = np.array(self._remembered_at) / self._remembered
-        share[:, updates] *= forgotten_since[:, None]
+        forgotten_since = self.remembered_at_changes() / self._remembered
+        negative = self.C.s[: self.C.count] < 0.0  # updates, not joins
+        share *= np.where(negative, forgotten_since[:, None], 1.0)
         return share
 
     def close(self, support: Integers) -> None:
@@ -462,6 +502,5 @@ class ForgettingHead(Head):
             self.solve()
             c = self._remembered
             if c != 1.0:
-                self.C.A *= c
-                self.C.A += (1.0 - c) * self.f.Q.A
+                blend(self.C.A, self.f.Q.A, c)
         super().close(support)

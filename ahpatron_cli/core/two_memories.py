@@ -9,13 +9,12 @@ import numpy as np
 
 from ahpatron_cli.core.expansion import EXACT, exact_zeros
 from ahpatron_cli.core.metric import MetricExpansion
-from ahpatron_cli.core.numerics import CANCELLED, cancelled, ddot
+from ahpatron_cli.core.numerics import CANCELLED, blend, cancelled, ddot
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.second_order import ForgettingHead, Head, Products
 from ahpatron_cli.core.state import StateReader
 from ahpatron_cli.core.symmetric import Symmetric
-from ahpatron_cli.core.tally import class_margins
 
 CLIP = 1.5
 """Values of the heads are clipped to this before they are mixed."""
@@ -69,21 +68,26 @@ class Experience:
                 self.mistake = True
                 self.mistakes += 1.0
 
-    def judge_classes(self, margin: float, step: Floats, mistake: bool) -> None:
-        """Take over what a comparison with the label of k classes gave."""
-        self.margin = margin
+    def judge_classes(self, true: int, step: Floats) -> None:
+        """Compare the values with the label `true` of k classes; `step` is ±1 times the losses."""
+        values = self.value.tolist()
+        slack = CANCELLED * max(max(values), -min(values))
+        own = values[true]
+        values[true] = -math.inf
+        best = max(values)
+        margin = own - best
+        mistake = margin < 0.0
+        if abs(margin) <= slack:  # a tie up to rounding: the first of them is predicted
+            margin = 0.0
+            mistake = any(value >= best - slack for value in values[:true])
+        self.margin = margin / 2.0
         self.step = step
         self.mistake = mistake
         self.rounds += 1
-        self.loss += float(np.square(step).mean())
+        self.loss += float(ddot(step, step)) / len(step)
         self.mistakes *= DISCOUNT
         if mistake:
             self.mistakes += 1.0
-
-    @property
-    def mean_loss(self) -> float:
-        """e, the mean loss so far."""
-        return self.loss / self.rounds
 
 
 class Steady(Experience, Head):
@@ -106,13 +110,36 @@ class Tracker(Experience, ForgettingHead):
 
 
 class MixedValues:
-    """Values of the mixture at the rounds of the open block, read one by one."""
+    """Values F of the mixture at the rounds of the open block, read one by one."""
 
-    def __init__(self, f: TwoMemories) -> None:
-        self._f = f
+    def __init__(self, steady: Steady, tracker: Tracker) -> None:
+        self._steady = steady
+        self._tracker = tracker
 
     def __getitem__(self, t: int) -> float:
-        return self._f.mixed_value(t)
+        """F of round t, and the values of both heads; exactly 0 if they cancel up to rounding."""
+        steady = self._steady
+        tracker = self._tracker
+        first = steady.g.item(t)
+        if -steady.rounding <= first <= steady.rounding:
+            first = steady.exact_value(t)
+        second = tracker.g.item(t)
+        if -tracker.rounding <= second <= tracker.rounding:
+            second = tracker.exact_value(t)
+        steady.value = first
+        tracker.value = second
+        w = weight_of_tracker(steady.mistakes, tracker.mistakes)
+        first = (1.0 - w) * (first if -CLIP < first < CLIP else math.copysign(CLIP, first))
+        second = w * (second if -CLIP < second < CLIP else math.copysign(CLIP, second))
+        mixed = first + second
+        if first * second < 0.0 and cancelled(mixed, abs(first)):
+            return 0.0
+        return mixed
+
+
+def weight_of_tracker(steady_mistakes: float, tracker_mistakes: float) -> float:
+    """w, from the discounted numbers of mistakes of both heads."""
+    return 1.0 / (1.0 + math.exp(RATE * (tracker_mistakes + HANDICAP - steady_mistakes)))
 
 
 class TwoMemories(MetricExpansion):
@@ -147,8 +174,7 @@ class TwoMemories(MetricExpansion):
     @property
     def tracker_weight(self) -> float:
         """w, the weight of the tracker."""
-        lead = self.tracker.mistakes + HANDICAP - self.head.mistakes
-        return 1.0 / (1.0 + math.exp(RATE * lead))
+        return weight_of_tracker(self.head.mistakes, self.tracker.mistakes)
 
     @property
     def mixture(self) -> Floats:
@@ -175,7 +201,7 @@ class TwoMemories(MetricExpansion):
         self.tracker.a = np.concatenate((self.tracker.a, more))
         self.tracker.evaluate()
         self.rounding = EXACT  # as those of the mixture are
-        self.values = MixedValues(self)
+        self.values = MixedValues(self.head, self.tracker)
         self.prior = Products(self.Q, self.K)
 
     def _close(self) -> None:
@@ -187,26 +213,6 @@ class TwoMemories(MetricExpansion):
             self.tracker.C.settle()
 
     # Values -------------------------------------------------------------------------------------
-
-    def mixed_value(self, t: int) -> float:
-        """F of round t; exactly 0 if the heads cancel up to rounding."""
-        steady = self.head
-        tracker = self.tracker
-        first = steady.g.item(t)
-        if -steady.rounding <= first <= steady.rounding:
-            first = steady.exact_value(t)
-        second = tracker.g.item(t)
-        if -tracker.rounding <= second <= tracker.rounding:
-            second = tracker.exact_value(t)
-        steady.value = first
-        tracker.value = second
-        w = self.tracker_weight
-        first = (1.0 - w) * min(max(first, -CLIP), CLIP)
-        second = w * min(max(second, -CLIP), CLIP)
-        mixed = first + second
-        if first * second < 0.0 and cancelled(mixed, abs(first)):
-            return 0.0
-        return mixed
 
     def class_values(self, start: int, stop: int) -> Floats:
         """F of each class in round `start`; the weight of the tracker changes with every round."""
@@ -264,14 +270,12 @@ class TwoMemories(MetricExpansion):
             self.head.judge(y)
             self.tracker.judge(y)
             return
-        values = np.stack((self.head.value, self.tracker.value))
         true = int(y.argmax())
         signs = np.where(y > 0, 1.0, -1.0)
-        steps = signs * np.maximum(1.0 - signs * values, 0.0)
-        margins, rivals = class_margins(values, np.array([true, true]))
-        mistakes = (margins < 0) | ((margins == 0) & (rivals < true))
-        self.head.judge_classes(float(margins[0]) / 2.0, steps[0], bool(mistakes[0]))
-        self.tracker.judge_classes(float(margins[1]) / 2.0, steps[1], bool(mistakes[1]))
+        for head in self.heads:
+            step = signs - head.value
+            step[signs * step < 0.0] = 0.0  # ±1 times the hinge loss
+            head.judge_classes(true, step)
 
     def projection(self) -> tuple[Floats, float]:
         d = self.Q.times(self.k, self.prior.image(self.t))
@@ -282,9 +286,7 @@ class TwoMemories(MetricExpansion):
 
         Those stay whose removal would change the tracker the most.
         """
-        self.count(self.t + 1)
-        self._close()
-        self.reopen()
+        self.leave_block()
         self.Q.settle()
         for head in self.heads:
             head.C.settle()
@@ -328,5 +330,4 @@ class TwoMemories(MetricExpansion):
         if not self.is_interrupted:
             self.tracker.forget(q)
         else:  # the block has been closed by `reset_steady`
-            self.tracker.C.A *= q
-            self.tracker.C.A += (1.0 - q) * self.Q.A
+            blend(self.tracker.C.A, self.Q.A, q)

@@ -317,6 +317,34 @@ def test_two_memories_equal_their_twin_through_alarms_forgetting_and_weights(blo
         assert player.tally.updates == trace.updates
 
 
+@pytest.mark.parametrize("tracker", ["off", "on"])
+def test_a_change_of_the_metric_waits_until_the_answer_of_its_round_is_out(tracker: str) -> None:
+    player = Player(Metron(budget=20, tracker=tracker))
+    player.feed(X[:64], TURNED[:64])
+    learner = player._loops[0].learner
+    assert isinstance(learner, Metron)
+    assert learner.metric_changes == 5  # after rounds 2, 4, …, 32
+    assert player.statistics()["metric_changes"] == 6  # whoever looks sees that of round 64
+
+
+@pytest.mark.parametrize("tracker", ["off", "on"])
+def test_frozen_predictions_use_the_metric_that_is_due(tracker: str) -> None:
+    at_the_end = Player(Metron(budget=20, tracker=tracker))
+    at_the_end.feed(X[:64], TURNED[:64])
+    expected = Player(Metron(budget=20, tracker=tracker), block=128)
+    next_scores = expected.feed(X[:65], TURNED[:65])[64:]
+    np.testing.assert_allclose(at_the_end.scores(X[64:65]), next_scores, rtol=1e-9)
+
+
+@pytest.mark.parametrize("tracker", ["off", "on"])
+def test_a_model_saved_before_a_change_that_is_due_continues_as_if_it_was_not(tracker: str) -> None:
+    whole = Player(Metron(budget=20, tracker=tracker)).feed(X, TURNED)
+    player = Player(Metron(budget=20, tracker=tracker))
+    player.feed(X[:256], TURNED[:256])
+    again = Player(Metron(budget=20, tracker=tracker)).load_state_dict(player.state_dict())
+    np.testing.assert_array_equal(again.feed(X[256:], TURNED[256:]), whole[256:])
+
+
 def turning(rounds: int) -> Player:
     """metron with a tracker after a stream whose plane turns all the time."""
     rows = np.random.default_rng(8).normal(size=(rounds, 3))

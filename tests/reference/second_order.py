@@ -125,14 +125,20 @@ class Metron(Arow):
         self.smooth = False
 
     def kernel(self, u: Row, v: Row) -> float:
-        D = self.distance(u, v)
-        if self.smooth:
-            return math.exp(-(D**2) / (2 * 1.5**2))
-        D *= math.sqrt(3)
-        return sum(w * (1 + D / c) * math.exp(-D / c) for w, c in SCALES)
+        return float(self.kernel_row([u], v)[0])
 
-    def distance(self, u: Row, v: Row) -> float:
-        return float(np.linalg.norm(self.gaps(np.asarray(u), np.asarray(v))))
+    def kernel_row(self, S: Sequence[Row], x: Row) -> np.ndarray:
+        """κ(s, x) for each s in S."""
+        D = self.distances_to(S, x)
+        if self.smooth:
+            return np.exp(-(D**2) / (2 * 1.5**2))
+        D = math.sqrt(3) * D
+        return sum((w * (1 + D / c) * np.exp(-D / c) for w, c in SCALES), np.zeros(len(D)))
+
+    def distances_to(self, S: Sequence[Row], x: Row) -> np.ndarray:
+        """‖P(s - x)‖ for each s in S."""
+        examples = np.asarray(S, dtype=float).reshape(len(S), self.width)
+        return np.linalg.norm(self.gaps(examples, np.asarray(x)), axis=1)
 
     def gaps(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """P(u - v), in which coordinates beyond FAR are as if they were at FAR."""
@@ -162,11 +168,12 @@ class Metron(Arow):
                 self.P[j] = self.fresh / abs(x[j])
 
     def distances(self) -> np.ndarray:
-        S, n = self.f.points, len(self.f.points)
-        return np.array([self.distance(s, r) for s in S for r in S]).reshape(n, n)
+        S = self.f.points
+        return np.array([self.distances_to(S, s) for s in S])
 
     def gram(self) -> np.ndarray:
-        return np.array(self.f.gram()).reshape(2 * [len(self.f.points)])
+        S = self.f.points
+        return np.array([self.kernel_row(S, s) for s in S])
 
     def change(self) -> None:
         """Steps 1 to 5 of the definition."""
@@ -177,7 +184,7 @@ class Metron(Arow):
     def change_metric(self) -> tuple[np.ndarray, np.ndarray, list[int]]:
         """K in the old and in the new metric, and which examples of S stay; Q follows."""
         n = len(self.f.points)
-        P, K0 = self.weights(), self.gram() + 1e-7 * np.eye(n)
+        P, K0 = self.weights(), self.gram()
         self.P = P
         if n >= 10:
             D = self.distances() + np.diag([math.inf] * n)
@@ -216,13 +223,13 @@ class Metron(Arow):
         if len(S) >= 10:
             a = np.array(self.f.columns).T
             gradients = np.zeros((len(S), a.shape[1], self.width))
+            examples = np.array(S)
             D = math.sqrt(3) * self.distances()
             slopes = sum(3 * w / c**2 * np.exp(-D / c) for w, c in SCALES)
             if self.smooth:
                 slopes = self.gram() / 1.5**2
-            for i, s in enumerate(S):
-                for j, other in enumerate(S):
-                    gradients[i] += np.outer(a[j] * slopes[i, j], self.gaps(other, s))
+            for i, s in enumerate(examples):
+                gradients[i] = (a * slopes[i][:, None]).T @ self.gaps(examples, s)
             with np.errstate(over="ignore", invalid="ignore"):
                 g = (gradients**2).sum(axis=1).mean(axis=0) * (self.P * spread) ** 2
             g[~on] = 0.0
@@ -241,12 +248,11 @@ def transferred(
     K0: np.ndarray, K1: np.ndarray, stays: list[int], a: np.ndarray, C: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and covariance after the prior K0 was replaced by K1 on the part that stays."""
-    L0, L1 = np.linalg.cholesky(K0), np.linalg.cholesky(K1[np.ix_(stays, stays)])
-    T = np.linalg.solve(L0, K1[:, stays]) @ np.linalg.inv(L1).T
-    N = L0.T @ C @ L0
-    w, V = np.linalg.eigh((N + N.T) / 2)
-    w = np.clip(w, 1e-12, 1)
-    M = np.eye(len(stays)) + T.T @ V @ np.diag(1 / w - 1) @ V.T @ T
-    h = T.T @ V @ np.diag(1 / w) @ V.T @ L0.T @ a
-    I1, J = np.linalg.inv(L1), np.linalg.inv(M)
+    L = np.linalg.cholesky(K1[np.ix_(stays, stays)])
+    W = np.linalg.solve(L, K1[stays])
+    Q, precision = np.linalg.inv(K0), np.linalg.inv(C)
+    evidence = Q @ precision @ Q - Q  # in terms of the values of f at S
+    M = np.eye(len(stays)) + W @ evidence @ W.T
+    h = W @ Q @ precision @ a
+    I1, J = np.linalg.inv(L), np.linalg.inv(M)
     return I1.T @ J @ h, I1.T @ J @ I1

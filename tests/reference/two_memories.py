@@ -87,7 +87,7 @@ class TwoMemories(Metron):
 
     def round(self, x: np.ndarray, y: int, weight: float) -> None:
         f = self.f
-        k = np.array([self.kernel(s, x) for s in f.points])
+        k = self.kernel_row(f.points, x)
         values = [self.value(head, k) for head in self.heads]
         mixed = self.mixed(values)
         margin = f.count(mixed.tolist() if f.classes else float(mixed[0]), y)  # step 2

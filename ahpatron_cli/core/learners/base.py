@@ -110,6 +110,12 @@ class Learner(Declared, Stateful):
         """
         raise NotImplementedError
 
+    def finish_round(self, f: Any) -> None:
+        """Do what `update` has put off in the last round of a block; nothing by default.
+
+        Called between two blocks, before f is used again: by then the answer of the round is out.
+        """
+
     @property
     def most_kept(self) -> int | None:
         """Upper limit of |S|; None if there is no limit."""

@@ -82,6 +82,7 @@ class Metron(SecondOrderLearner):
     tracker: str = choice("", "a second memory that follows a concept that moves", "off", "on")
 
     next_call = 1
+    _change_is_due = False  # after the last round of the last block
     metric_changes = 0
     effective_features = 0.0
     state_fields = (*SecondOrderLearner.state_fields, "metric_changes", "effective_features")
@@ -122,11 +123,21 @@ class Metron(SecondOrderLearner):
         else:
             updated = False
         if self.round == self.next_call:
-            self._change_metric(f)
+            if f.t + 1 < f.m:
+                f.leave_block()
+                self._change_metric(f)
+            else:
+                self._change_is_due = True
         return updated
 
+    def finish_round(self, f: MetricExpansion) -> None:
+        """Change the metric, if that is due: answers do not wait for it."""
+        if self._change_is_due:
+            self._change_metric(f)
+
     def _change_metric(self, f: MetricExpansion) -> None:
-        """Change the metric after this round, and note the round of the next change."""
+        """Change the metric between two blocks, and note the round of the next change."""
+        self._change_is_due = False
         since = self.round + 1 - self.birth
         self.next_call = self.birth + 2 * since - 1
         if not f.size:
@@ -140,9 +151,12 @@ class Metron(SecondOrderLearner):
 
     def update_both(self, f: TwoMemories, y: Any) -> bool:
         """Update both heads; whether one of them has changed."""
-        steady, tracker = f.heads
+        steady = f.head
+        tracker = f.tracker
         f.judge(y)
-        alarm = self.alarmed(steady.mistake)
+        alarm = False
+        if steady.mistake or self.page:
+            alarm = self.alarmed(steady.mistake)
         updated = False
         lowest = min(steady.margin, tracker.margin)
         if lowest < HINGE:
@@ -150,7 +164,7 @@ class Metron(SecondOrderLearner):
             if f.size < self.budget and lowest < room:
                 f.enter(self.tolerance)
             if steady.margin < HINGE and not alarm:
-                updated |= steady.learn(steady.step, self.r_of(steady))
+                updated = steady.learn(steady.step, self.r_of(steady))
             if tracker.margin < HINGE:
                 updated |= tracker.learn(tracker.step, self.r_of(tracker))
         if alarm:
@@ -171,10 +185,8 @@ class Metron(SecondOrderLearner):
 
     def alarmed(self, mistake: bool) -> bool:
         """Page's test of the steady head; whether it is to be reset."""
-        self.next_seen = self.round + 1
         if not mistake:
-            if self.page:
-                self.page = page_statistic(self.page, 1, None)
+            self.page = page_statistic(self.page, 1, None)
             return False
         seen = self.round + 2 - self.birth  # includes this round, and one before the first
         self.page = page_statistic(self.page, 0, self.wrong / seen)
@@ -183,5 +195,6 @@ class Metron(SecondOrderLearner):
 
     def r_of(self, head: Steady | Tracker) -> float:
         """r of a head, for an example of this weight."""
-        r = max(self.floor, self.noise * head.mean_loss**2)
+        e = head.loss / head.rounds
+        r = max(self.floor, self.noise * e * e)
         return r / self.weight

@@ -260,37 +260,53 @@ class X(Learner):
 """
 
 
-@pytest.mark.parametrize(
-    ("content", "name", "said"),
-    [
-        ("x = 1", "Missing", "AttributeError"),
-        ("def f(:", "X", "SyntaxError"),
-        ("1 / 0", "X", "ZeroDivisionError"),
-        ("from ahpatron_cli.core import Learner\nclass X(Learner): pass", "X", "`name`"),
-        (DECLARED.replace("@dataclass", ""), "X", "@dataclass"),
-        (f"{DECLARED} def wants(self, margin, y): return True", "X", "own-learners.md"),
-        (f"{DECLARED} def each_round(self, f, margin, y): pass", "X", "own-learners.md"),
-        (f"{DECLARED} def update(self, f, margin, y): f.add(y)", "X", "own-learners.md"),
-        (f"{DECLARED} def observe(self, block): pass", "X", "no longer called"),
-        (f"{DECLARED} weight: float = real('w', 'of what', 1.0)", "X", "`weight`"),
-        ("from ahpatron_cli.core.learners.base import Margin", "X", "own-learners.md"),
-    ],
-    ids=[
-        "no such class",
-        "no Python",
-        "an error while it is imported",
-        "a class without a name",
-        "a class that is no dataclass",
-        "wants of version 0.2",
-        "each_round of version 0.2",
-        "update of version 0.2",
-        "a parameter of a reserved name",
-        "an import of version 0.2",
-    ],
-)
-def test_a_file_without_a_learner_is_refused(
-    tmp_path: Path, content: str, name: str, said: str
-) -> None:
+NO_LEARNER = {
+    "no such class": ("x = 1", "Missing", "AttributeError"),
+    "no Python": ("def f(:", "X", "SyntaxError"),
+    "an error while it is imported": ("1 / 0", "X", "ZeroDivisionError"),
+    "a class without a name": (
+        "from ahpatron_cli.core import Learner\nclass X(Learner): pass",
+        "X",
+        "`name`",
+    ),
+    "a class that is no dataclass": (DECLARED.replace("@dataclass", ""), "X", "@dataclass"),
+    "wants of version 0.2": (
+        f"{DECLARED} def wants(self, margin, y): return True",
+        "X",
+        "own-learners.md",
+    ),
+    "each_round of version 0.2": (
+        f"{DECLARED} def each_round(self, f, margin, y): pass",
+        "X",
+        "own-learners.md",
+    ),
+    "update of version 0.2": (
+        f"{DECLARED} def update(self, f, margin, y): f.add(y)",
+        "X",
+        "own-learners.md",
+    ),
+    "observe, which is gone": (
+        f"{DECLARED} def observe(self, block): pass",
+        "X",
+        "no longer called",
+    ),
+    "a parameter of a reserved name": (
+        f"{DECLARED} weight: float = real('w', 'of what', 1.0)",
+        "X",
+        "`weight`",
+    ),
+    "an import of version 0.2": (
+        "from ahpatron_cli.core.learners.base import Margin",
+        "X",
+        "own-learners.md",
+    ),
+}
+"""What is wrong: the content of a file, the name of the class, and what the refusal says."""
+
+
+@pytest.mark.parametrize("fault", NO_LEARNER)
+def test_a_file_without_a_learner_is_refused(tmp_path: Path, fault: str) -> None:
+    content, name, said = NO_LEARNER[fault]
     (tmp_path / "m.py").write_text(content)
     with pytest.raises(LearnerLoadError, match=said):
         find_learner(f"{tmp_path / 'm.py'}:{name}")

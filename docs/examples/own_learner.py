@@ -20,7 +20,7 @@ class SmallestGoes(Learner):
 
     update_below = HINGE  # update where the hinge loss is not zero
     dropped = 0
-    kept = ("dropped",)  # saved and resumed with a pass
+    state_fields = ("dropped",)  # saved and resumed with a pass
     reports = ("dropped",)  # a statistic of the pass
 
     def update(self, f: Expansion, y: float, margin: float) -> None:

@@ -238,9 +238,9 @@ class Learning(Group):
         metavar="S",
         belongs_to="model",
         usual=True,
-        help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel; auto: "
-        "the best of five widths on the first 1,000 labelled rows (`run --warm-up N` changes "
-        "this). [default: 1.0]",
+        help="σ, width of the kernel, as in exp(-‖u-v‖²/2σ²) of the gaussian; auto: the best of "
+        "five widths on the first 1,000 labelled rows (`run --warm-up N` changes this). "
+        "[default: 1.0]",
     )
     epsilon: str | None = option(
         "--epsilon",

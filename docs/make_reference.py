@@ -1,10 +1,10 @@
 """Write what the documentation takes from declarations: tables of options, learners and kernels,
-and the man page.
+the public names of the core, and the man page.
 
     python docs/make_reference.py
 
-Each table stands between `<!-- made: NAME -->` and `<!-- end -->` in a page; the man page is
-docs/ahpatron.1. `tests/test_docs.py` fails if one of them is not what this script writes.
+Each table or list stands between `<!-- made: NAME -->` and `<!-- end -->` in a page; the man page
+is docs/ahpatron.1. `tests/test_docs.py` fails if one of them is not what this script writes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import typer.main
 
-from ahpatron_cli import __version__
+from ahpatron_cli import __version__, core
 from ahpatron_cli.cli.app import application
 from ahpatron_cli.cli.help import describe
 from ahpatron_cli.core import KERNELS
@@ -103,8 +103,22 @@ def exit_codes_table() -> str:
     return markdown(("code", "meaning"), [(str(int(code)), EXIT_CODES[code]) for code in ExitCode])
 
 
+def core_names() -> str:
+    """The public names of the core: learners by themselves."""
+    learners = {kind.__name__ for kind in BUILT_IN}
+    exported = sorted(core.__all__, key=str.lower)
+    of_learners = [f"`{name}`" for name in exported if name in learners]
+    others = [f"`{name}`" for name in exported if name not in learners]
+    return (
+        f"- `ahpatron_cli.core`: {', '.join(others)}\n"
+        f"- `ahpatron_cli.core`, the learners: {', '.join(of_learners)}\n"
+    )
+
+
 def table(name: str) -> str:
-    """The table of this name."""
+    """The table or list of this name."""
+    if name == "names of the core":
+        return core_names()
     if name.startswith("options "):
         return options_table(name.removeprefix("options "))
     if name == "exit codes":
@@ -156,7 +170,7 @@ def man_page() -> str:
         lines += [".TP", f".B {int(code)}", roff(EXIT_CODES[code])]
     lines += [
         ".SH SEE ALSO",
-        "\\fBahpatron inspect \\-\\-learners\\fP lists all learners, kernels and parameters.",
+        "\\fBahpatron learners\\fP lists all learners, kernels and parameters.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -99,7 +99,11 @@ class Gaussian(_Scaled):
 
 
 def _exponents(left: Points, right: Points, out: Floats | None) -> tuple[Floats, float]:
-    """Matrix of -‖s - x‖²/2, and a lower bound of it; inaccurate entries are recomputed."""
+    """Matrix of -‖s - x‖²/2, and a lower bound of it; inaccurate entries are recomputed.
+
+    Entries below `LOWEST`, where `exp` is 0, may stay inaccurate: a kernel that is not 0 there
+    needs `Points.differences`.
+    """
     exponents = left.exponents(right, out)
     rounding = 4 * EPS * (left.largest + right.largest)
     if rounding > NEAR_TIE:

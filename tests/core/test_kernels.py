@@ -23,6 +23,17 @@ def test_kernel_values_are_those_of_the_formula(name: str) -> None:
     assert kernel.between(points, points) == pytest.approx(np.array(expected))
 
 
+@pytest.mark.parametrize("name", KERNEL_PAIRS)
+def test_kernel_values_of_rows_with_large_offsets_are_those_of_the_formula(name: str) -> None:
+    kernel, formula = KERNEL_PAIRS[name]
+    rng = np.random.default_rng(5)
+    near = rng.normal(size=(15, 3)) * 40.0
+    rows = np.concatenate([near, near + 1e8])
+    points = kernel.points(rows)
+    expected = [[formula(u, v) for v in rows.tolist()] for u in rows.tolist()]
+    assert kernel.between(points, points) == pytest.approx(np.array(expected))
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_declares_a_distance_if_it_depends_on_differences_only(name: str) -> None:
     kernel, _ = KERNEL_PAIRS[name]

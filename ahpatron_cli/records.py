@@ -63,7 +63,9 @@ class TrialData(DataRecord, frozen=True):
     def identity(self) -> tuple[Any, ...]:
         """Key that is equal for trials on the same data set, whatever the file name is."""
         file = self.sha256 or self.path
-        return file, self.limit, self.scale, self.positive, self.shuffled, self.costs, self.table
+        first = (file, self.limit, self.scale, self.positive, self.shuffled, self.costs, self.table)
+        later = set(DECIDING) - {"limit", "scale", "positive"}
+        return (*first, *self._given(later))  # without later ones, as in older results files
 
     @property
     def options(self) -> list[tuple[str, str]]:
@@ -88,7 +90,7 @@ class TrialData(DataRecord, frozen=True):
 
 
 DECIDING = ("limit", "scale", "positive")
-"""Options of `Preparation` that make another data set of a file."""
+"""Options of `Preparation` that make another data set of a file; trials differ if these do."""
 PREPARED = (*DECIDING, "max_features", "layout")
 """All fields of `TrialData` that are options of `Preparation`."""
 

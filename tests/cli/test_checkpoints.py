@@ -10,7 +10,7 @@ import typer.main
 
 from ahpatron_cli import checkpoints
 from ahpatron_cli.cli.app import application
-from ahpatron_cli.settings import Owner, RunSettings, all_options
+from ahpatron_cli.settings import Owner, RunSettings, Settings, SweepSettings, all_options
 from support.command import Ahpatron, wait_until_read
 from support.labels import EVERY, NUMBERS, libsvm, table
 
@@ -172,8 +172,8 @@ def option_names(command: str) -> set[str]:
     return {param.name for param in commands.commands[command].params}
 
 
-def belonging_to(*owners: Owner) -> list[str]:
-    options = all_options(RunSettings)
+def belonging_to(*owners: Owner, settings: type[Settings] = RunSettings) -> list[str]:
+    options = all_options(settings)
     return sorted(name for name, option in options.items() if option.belongs_to in owners)
 
 
@@ -186,7 +186,15 @@ def test_every_option_of_run_says_what_it_belongs_to() -> None:
 @pytest.mark.parametrize("name", belonging_to("model", "stream"))
 def test_a_checkpoint_refuses_every_option_that_changed(begun: Ahpatron, name: str) -> None:
     before = (begun.folder / "c.npz").read_bytes()
-    words = [*BEGUN, "--checkpoint", "c.npz"]
+    words = [*changed(name), "--checkpoint", "c.npz"]
+    said = begun.refusal(2, *words)
+    assert ("one pass" if name in ("repeats", "shuffle") else "another run") in said
+    assert (begun.folder / "c.npz").read_bytes() == before
+
+
+def changed(name: str) -> list[str]:
+    """The words of `BEGUN` with another value of this option."""
+    words = [*BEGUN]
     if name == "learner":
         words.remove("-l")
         words.remove("ahpatron")
@@ -197,9 +205,22 @@ def test_a_checkpoint_refuses_every_option_that_changed(begun: Ahpatron, name: s
     if name == "id":
         words.remove("--drop")
         words.remove("name")
-    said = begun.refusal(2, *words, *CHANGED[name].split())
-    assert ("one pass" if name in ("repeats", "shuffle") else "another run") in said
-    assert (begun.folder / "c.npz").read_bytes() == before
+    return [*words, *CHANGED[name].split()]
+
+
+SAME_COUNTS = {"id", "layout"}
+"""Options that must be the same with a checkpoint, but do not change the counts of a trial."""
+
+
+@pytest.mark.parametrize(
+    "name", sorted({*belonging_to("model", "stream", settings=SweepSettings)} - SAME_COUNTS)
+)
+def test_a_sweep_takes_no_trial_with_another_value_of_an_option(begun: Ahpatron, name: str) -> None:
+    _, *words = BEGUN
+    begun.succeed("sweep", *words, "--out", "r.jsonl")
+    _, *other_words = changed(name)
+    planned = begun.succeed("sweep", *other_words, "--out", "r.jsonl", "--dry-run")
+    assert " 0 done" in planned.out
 
 
 def test_a_checkpoint_continues_if_no_option_changed(begun: Ahpatron) -> None:

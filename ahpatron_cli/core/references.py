@@ -14,16 +14,18 @@ _ACCENTS = str.maketrans({"ò": r"{\`o}", "é": r"{\'e}"})
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """A paper in a journal or in the proceedings of a conference.
+    """A paper in a journal or in the proceedings of a conference, or a manuscript.
 
     Attributes
     ----------
     authors : tuple of str
         Each as "Given Family".
     venue : str
-        The journal, or the title of the proceedings.
+        The journal, or the title of the proceedings; for a manuscript, where it was submitted.
     in_journal : bool
         False for a paper in proceedings.
+    published : bool
+        False for a manuscript.
     volume, number, pages : str
         Empty if unknown. Pages are written with a hyphen, as in "386-408".
     """
@@ -33,6 +35,7 @@ class Publication:
     venue: str
     year: int
     in_journal: bool = False
+    published: bool = True
     volume: str = ""
     number: str = ""
     pages: str = ""
@@ -51,11 +54,18 @@ class Publication:
 
     def bibtex(self, key: str) -> str:
         """The BibTeX entry with this key, in ASCII."""
-        kind = "article" if self.in_journal else "inproceedings"
+        kind = "inproceedings"
+        venue = "booktitle"
+        if not self.published:
+            kind = "unpublished"
+            venue = "note"
+        elif self.in_journal:
+            kind = "article"
+            venue = "journal"
         entries = {
             "author": " and ".join(self.authors),
             "title": f"{{{self.title}}}",  # inner braces keep capital letters
-            "journal" if self.in_journal else "booktitle": self.venue,
+            venue: self.venue,
             "volume": self.volume,
             "number": self.number,
             "pages": self.pages.replace("-", "--"),
@@ -173,6 +183,14 @@ PUBLICATIONS: dict[str, Publication] = {
         number="7",
         pages="8597-8604",
         year=2023,
+    ),
+    "li2024": Publication(
+        authors=("Junfan Li", "Shizhong Liao"),
+        title="Nearly optimal and sub-linear algorithms for online kernel learning via online "
+        "greedy sparsification",
+        venue=f"Submitted to {_JMLR}",
+        published=False,
+        year=2024,
     ),
     "liao2024": Publication(
         authors=("Yun Liao", "Junfan Li", "Shizhong Liao", "Qinghua Hu", "Jianwu Dang"),

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.learners.ahpatron import AVP, Ahpatron, AhpatronPlus
 from ahpatron_cli.core.learners.arow import Arow
+from ahpatron_cli.core.learners.avp_ogs import AvpOgs
 from ahpatron_cli.core.learners.base import Learner
 from ahpatron_cli.core.learners.features import FOGD, NOGD, SkeGD
 from ahpatron_cli.core.learners.gradient import BSGD, Bogd, BogdPlusPlus, Norma, Silk
@@ -47,6 +48,7 @@ __all__ = [
     "AhpatronPlus",
     "Alma",
     "Arow",
+    "AvpOgs",
     "Bogd",
     "BogdPlusPlus",
     "BpaS",
@@ -98,6 +100,7 @@ BUILT_IN: tuple[Kind, ...] = (
     BpaS,
     KRLS,
     Polk,
+    AvpOgs,
 )
 BUILT_IN_SOURCE = "built-in"
 _sources: dict[Kind, str] = dict.fromkeys(BUILT_IN, BUILT_IN_SOURCE)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import Expansion, Gaussian, Kernel, Learner, Player
+from ahpatron_cli.core import AvpOgs, Expansion, Gaussian, Kernel, Learner, Player, play
+from ahpatron_cli.core.errors import LimitReachedError, ParameterError
 from ahpatron_cli.core.numerics import DRIFT, SPAN_ERROR
 from ahpatron_cli.core.span import PrunedExpansion, SpanExpansion
 from ahpatron_cli.testing import check_learner
@@ -143,3 +144,23 @@ def test_an_inverse_that_was_given_up_is_not_kept_again_after_a_removal() -> Non
     assert player.f.size == 4
     assert not player.f.spans
     check_learner(FullSpan)
+
+
+def test_avp_ogs_finds_its_tolerance_or_says_what_it_lacks() -> None:
+    assert Player(AvpOgs(), KERNEL, horizon=400).learner.params()["tolerance"] == 0.25
+    assert Player(AvpOgs(horizon=200), KERNEL, horizon=400).learner.params()["tolerance"] == 0.5
+    assert Player(AvpOgs(tolerance=0.1), KERNEL).learner.params()["tolerance"] == 0.1
+    with pytest.raises(ParameterError, match="horizon or tolerance must be given"):
+        Player(AvpOgs(), KERNEL)
+
+
+def test_avp_ogs_keeps_one_example_of_a_stream_of_100_rounds() -> None:
+    stream = make_stream(seed=3, rounds=100, features=3)
+    player = play(AvpOgs(), stream.X, stream.y, KERNEL)
+    assert player.f.size == 1
+
+
+def test_avp_ogs_ends_before_s_is_larger_than_its_limit() -> None:
+    stream = make_stream(seed=3, rounds=300, features=3)
+    with pytest.raises(LimitReachedError, match="max_support=5"):
+        play(AvpOgs(tolerance=0.001, max_support=5), stream.X, stream.y, KERNEL)

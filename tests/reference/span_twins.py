@@ -52,6 +52,38 @@ def projectron_pp(
 
 
 @reference
+def avp_ogs(
+    f: Trace,
+    *,
+    tolerance: float | None = None,
+    horizon: int | None = None,
+    epsilon: float = 0.6,
+    radius: float = 10.0,
+    gain: float = 0.5,
+) -> None:
+    if tolerance is None:
+        assert horizon is not None
+        tolerance = 100 / horizon
+    step = gain * radius
+    total = 1.0
+    for x, y, margin in f.rounds():
+        if f.points and margin >= (1 - epsilon) * (1 - f.reached):
+            continue
+        f.updated(margin)
+        first = not f.points
+        d, distance = projection(f, x)
+        stays = distance == 0 or (distance**2 <= tolerance and not first)
+        if f.mistake and not first:
+            total += f.kernel(x, x) - distance**2 if stays else f.kernel(x, x)
+            step = gain * radius / math.sqrt(radius**2 + total)
+        if stays:
+            f.move(step * y, d)
+        else:
+            f.add(x, step * y)
+        f.project(radius)
+
+
+@reference
 def pomdr(f: Trace, *, horizon: int, budget: int, radius: float = 25.0, memory: int = 15) -> None:
     A = 0.0
     B0 = min(round(10 * math.log(horizon)), budget // 2)

@@ -42,6 +42,7 @@ PROJECTING = [
     Case("projectron++", {"tolerance": 0.3}),
     Case("projectron++", {"tolerance": 0.9, "rule": "full"}),
     Case("pomdr", {"budget": 12, "horizon": 100}),
+    Case("avp-ogs", {"horizon": 500}),
 ]
 """Learners that project onto the span of S."""
 
@@ -71,6 +72,7 @@ TWINS: dict[str, Callable[..., Trace]] = {
     "bpa-s": twins.bpa_s,
     "krls": span_twins.krls,
     "polk": span_twins.polk,
+    "avp-ogs": span_twins.avp_ogs,
 }
 
 
@@ -172,4 +174,9 @@ CASES = [
     Case("polk"),
     Case("polk", {"step": 0.3, "shrinkage": 0.2, "tolerance": 0.05}),
     Case("polk", {"tolerance": 0.6}),
+    Case("avp-ogs", {"horizon": 100}),
+    Case("avp-ogs", {"horizon": 1000}),
+    Case("avp-ogs", {"tolerance": 0.001, "epsilon": 0.1}),
+    Case("avp-ogs", {"tolerance": 0.5, "radius": 1.5, "gain": 2.0}),
+    Case("avp-ogs", {"tolerance": 0.01, "radius": 0.5, "gain": 1.0}),
 ]

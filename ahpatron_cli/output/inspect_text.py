@@ -289,7 +289,7 @@ def _relevance_to_json(model: Header, relevance: Sequence[tuple[int, float]]) ->
 
 def _memories_to_json(model: Header, memories: Sequence[Memories]) -> list[Json]:
     """The two memories of each learner as JSON; with one per class, with the label of its class."""
-    labels: Sequence[Number | None] = [None]
+    labels: Sequence[Number | None] = [None] * len(memories)
     if len(memories) > 1:
         labels = model.labels
     names = dict[Number | None, str]()

@@ -174,6 +174,12 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     """Number of changes of metron's metric; null for other learners, like the next field."""
     effective_features: float | None = None
     """Effective number of features: exp of the entropy of their relevances."""
+    alarms: Count | None = None
+    """Number of alarms of metron's tracker, also counted as restarts; null for other learners, like
+    the next field. With one learner per class, a sum."""
+    tracker_share: float | None = None
+    """Share of the rounds in which the tracker had more than half of the weight; with one learner
+    per class, the mean."""
     metrics: Metrics | None = None
     """Only with `--metrics`."""
     classes: tuple[Number, ...] | None = None
@@ -208,6 +214,8 @@ CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives
 OPTIONAL = (
     "metric_changes",
     "effective_features",
+    "alarms",
+    "tracker_share",
     "metrics",
     "classes",
     "confusion",

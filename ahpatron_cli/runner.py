@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from ahpatron_cli.atomic import temporary_folder
 from ahpatron_cli.core import KERNELS, Kernel, Learner, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
+from ahpatron_cli.core.learners.metron import Memories, Metron
 from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State
 from ahpatron_cli.core.tally import mistaken, predicted
+from ahpatron_cli.core.two_memories import TwoMemories
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import Dataset, RowsInMemory, mapped
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
@@ -255,6 +257,19 @@ class Run:
         """Number of rounds so far."""
         return self.player.tally.rounds
 
+    def memories(self) -> list[Memories]:
+        """What the two memories have done so far, with an entry for each learner of a class.
+
+        Empty if the learner has no tracker. A change of the metric that is due is made first.
+        """
+        found = []
+        for loop in self.player.loops:
+            learner = loop.learner
+            f = loop.f
+            if isinstance(learner, Metron) and isinstance(f, TwoMemories):
+                found.append(learner.memories(f))
+        return found
+
     def feed(self, batch: Batch) -> Floats:
         """Predict and learn from a batch; rows without a label are predicted only.
 
@@ -364,10 +379,22 @@ class Run:
             seconds=tally.seconds,
             this_file=self._this_file(),
             effective_features=statistics.get("effective_features"),
+            tracker_share=self._tracker_share(statistics),
             metrics=self._metrics(),
             costs=self.costs,
             **(self.recent.facts() if self.recent else {}),
         )
+
+    def _tracker_share(self, statistics: Mapping[str, Any]) -> float | None:
+        """Share of the rounds in which the tracker led, the mean over the learners of all classes.
+
+        None if there is no tracker.
+        """
+        led = statistics.get("tracker_led")
+        if led is None:
+            return None
+        rounds = self.rounds * len(self.player.loops)
+        return int(led) / max(rounds, 1)
 
     def _confusion(self) -> dict[str, Any]:
         """Fields of the record with the confusion matrix."""
@@ -403,7 +430,7 @@ class Run:
 def _changes(statistics: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a record with numbers of changes, as far as the learner counts them."""
     found = {}
-    for name in ("halvings", "restarts", "metric_changes"):
+    for name in ("halvings", "restarts", "alarms", "metric_changes"):
         number = statistics.get(name)
         if number is not None:
             found[name] = int(number)  # third-party learners may have other types

@@ -104,6 +104,7 @@ def _inspect_model(path: str, settings: InspectSettings) -> ExitCode:
         path=path,
         written=written,
         last_reset=run.player.last_reset,
+        memories=run.memories(),
     )
     show(settings.document.format, document, model_text)
     return ExitCode.OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ahpatron_cli.cli.stderr import Stderr, now
 from ahpatron_cli.data.source import Source
@@ -10,6 +11,33 @@ from ahpatron_cli.runner import Run
 
 _FIRST_MILESTONE = 1000
 """Number of rounds after which -v prints the counts for the first time; it doubles each time."""
+_BETWEEN_LEADERS = 500
+"""Number of rounds between two messages on the leading memory, at least: w may stay around 1/2."""
+
+
+@dataclass(frozen=True)
+class _Leaders:
+    """Which memories lead."""
+
+    trackers: int
+    """Number of learners whose tracker leads: of one, or of one per class."""
+    round: int
+    """When this was said; 0: it is the beginning, when no tracker leads."""
+
+
+def _leader_text(trackers: int, learners: int) -> str:
+    """Text on the leading memory; with one learner per class, on the number of trackers."""
+    if learners > 1:
+        return f"the tracker leads in {trackers:,} of {learners:,} classes"
+    if trackers:
+        return "the tracker leads"
+    return "the steady memory leads again"
+
+
+def _name(run: Run) -> str:
+    """Name of a pass in messages."""
+    learner = run.setup.learner
+    return f"{learner}, repeat {run.repeat}" if run.repeat else learner
 
 
 class RunProgress:
@@ -23,6 +51,8 @@ class RunProgress:
         """The latest counts of each pass, as text."""
         self._milestones: dict[str, int] = {}
         """Number of rounds after which the counts of a pass are printed next."""
+        self._leaders: dict[str, _Leaders] = {}
+        """The leading memories of each pass, as last seen in a message."""
 
     def begin(self, draw: Callable[..., None], source: Source | None) -> None:
         """Start to draw the progress line: of a source that is read, or else of passes."""
@@ -37,13 +67,36 @@ class RunProgress:
             self._stderr.warn(rose, timed=True)
         rate = f"{100 * run.mistakes / max(run.rounds, 1):.2f} %"
         self._draw_line(run, rate)
-        name = f"{learner}, repeat {run.repeat}" if run.repeat else learner
+        name = _name(run)
         counts = f"{name}: {run.rounds:,} rounds, {run.mistakes:,} mistakes ({rate})"
         self._counts[name] = counts
         if run.rounds >= self._milestones.get(name, _FIRST_MILESTONE):
             self._stderr.detail(counts)
             doublings = (run.rounds // _FIRST_MILESTONE).bit_length()
             self._milestones[name] = _FIRST_MILESTONE << doublings
+
+    def show_leader(self, run: Run, *_: object) -> None:
+        """Print that the tracker leads, or no longer does; an `Observer` of a run.
+
+        With --window a note, else a detail. To be called when the answers of the batch are out,
+        because a change of the metric may be due.
+        """
+        if run.recent is None and not self._stderr.is_verbose:
+            return
+        name = _name(run)
+        before = self._leaders.get(name, _Leaders(trackers=0, round=0))
+        if before.round and run.rounds < before.round + _BETWEEN_LEADERS:
+            return
+        memories = run.memories()
+        trackers = sum(one.tracker_leads for one in memories)
+        if trackers == before.trackers:
+            return
+        self._leaders[name] = _Leaders(trackers, run.rounds)
+        text = f"{name}: {_leader_text(trackers, len(memories))} after round {run.rounds:,}"
+        if run.recent is None:
+            self._stderr.detail(text)
+        else:
+            self._stderr.note(text)
 
     def _draw_line(self, run: Run, rate: str) -> None:
         if self._draw is None:

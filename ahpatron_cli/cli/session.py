@@ -251,6 +251,7 @@ class Session:
         observers: list[Observer] = [progress.show]
         if self.predictions is not None:
             observers.append(partial(self._write_rounds, self.predictions, dataset))
+        observers.append(progress.show_leader)
         if self.saved is not None:
             return self.saved.run(dataset, runs[0], options, observers=observers)
         if not isinstance(dataset, RowsInMemory):

@@ -63,6 +63,11 @@ class Stderr:
         """Print what the user has asked for by a signal, even with --quiet."""
         self._print(visible(text))
 
+    @property
+    def is_verbose(self) -> bool:
+        """Whether details are printed."""
+        return self._verbose
+
     def terminal(self) -> Terminal:
         """How to render a text for `show`: with all columns, and signs that stderr can show."""
         from ahpatron_cli.output.render import Terminal  # lazy: needs rich

@@ -42,12 +42,20 @@ class Experience:
         Sum of squared hinge losses and number of rounds, with one round of loss 1 at first.
     mistakes : float
         Discounted number of mistakes, M_i.
+    learned : int
+        Number of rounds that have changed the head; of the steady head since the last alarm.
     """
 
-    experienced: ClassVar[Any] = {"loss": float, "rounds": int, "mistakes": float}
+    experienced: ClassVar[Any] = {
+        "loss": float,
+        "rounds": int,
+        "mistakes": float,
+        "learned": int,
+    }
     loss = 1.0
     rounds = 1
     mistakes = 0.0
+    learned = 0
     value: Any
     margin: float
     step: Any
@@ -101,6 +109,7 @@ class Steady(Experience, Head):
         self.C = Symmetric(prior.A.copy(order="F"))
         self.loss = 1.0
         self.rounds = 1
+        self.learned = 0
 
 
 class Tracker(Experience, ForgettingHead):
@@ -175,6 +184,11 @@ class TwoMemories(MetricExpansion):
     def tracker_weight(self) -> float:
         """w, the weight of the tracker."""
         return weight_of_tracker(self.head.mistakes, self.tracker.mistakes)
+
+    @property
+    def tracker_leads(self) -> bool:
+        """Whether the tracker has more than half of the weight."""
+        return self.tracker_weight > 0.5
 
     @property
     def mixture(self) -> Floats:

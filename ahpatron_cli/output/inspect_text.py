@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from msgspec import to_builtins
 
 from ahpatron_cli import __version__
+from ahpatron_cli.core.learners.metron import Memories
 from ahpatron_cli.data.labels import show as show_label
 from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.model_file import Header
@@ -16,11 +17,19 @@ from ahpatron_cli.output.escape import visible
 from ahpatron_cli.output.formats import json_text, write
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.profile import Profile
-from ahpatron_cli.records import DOCUMENT_VERSION, Json, RunRecord, plain_params, run_to_json
+from ahpatron_cli.records import (
+    DOCUMENT_VERSION,
+    Json,
+    Number,
+    RunRecord,
+    plain_params,
+    run_to_json,
+)
 from ahpatron_cli.sigma import SUGGESTED_LEARNER
 
 T = TypeVar("T")
 _MOST_LABELS = 10
+_MOST_ALARMS = 10
 _NAMES = 20
 """Width of the column with the names of entries, in characters."""
 
@@ -216,10 +225,12 @@ def model_to_json(
     path: str,
     written: str,
     last_reset: int | None,
+    memories: Sequence[Memories],
 ) -> Json:
     """Description of a model as JSON, with the last data file and its checksum.
 
-    `last_reset` is the round after which the model has started from scratch.
+    `last_reset` is the round after which the model has started from scratch. `memories` has an
+    entry for each learner with a tracker: one, or one per class.
     """
     run = run_to_json(record)
     del run["this_file"]
@@ -244,6 +255,7 @@ def model_to_json(
         "last_reset": last_reset,
         "rounds_since_reset": since_reset,
         "relevance": _relevance_to_json(model, relevance) or None,
+        "memories": _memories_to_json(model, memories) or None,
     }
 
 
@@ -275,6 +287,29 @@ def _relevance_to_json(model: Header, relevance: Sequence[tuple[int, float]]) ->
     ]
 
 
+def _memories_to_json(model: Header, memories: Sequence[Memories]) -> list[Json]:
+    """The two memories of each learner as JSON; with one per class, with the label of its class."""
+    labels: Sequence[Number | None] = [None] * len(memories)
+    if len(memories) > 1:
+        labels = model.labels
+    names = dict[Number | None, str]()
+    if model.schema:
+        names = {label: name for name, label in model.schema.labels.items()}
+    return [
+        {
+            "class": label,
+            "name": names.get(label),
+            "tracker_weight": one.tracker_weight,
+            "leader": "tracker" if one.tracker_leads else "steady",
+            "alarms": one.alarms,
+            "alarm_rounds": list(one.alarm_rounds),
+            "steady_rows": one.steady_rows,
+            "tracker_rows": one.tracker_rows,
+        }
+        for label, one in zip(labels, memories, strict=True)
+    ]
+
+
 def model_text(document: Json, terminal: Terminal) -> str:
     """The description of a model as text."""
     about = "{learner}; written {written} by ahpatron {made_by}".format_map(document)
@@ -289,6 +324,7 @@ def model_text(document: Json, terminal: Terminal) -> str:
         _section(terminal, "Data", _data_of_model(document)),
         _section(terminal, "Parameters", params),
         _section(terminal, "Stream", counts),
+        _section(terminal, "Two memories", _memories(document)),
         _section(terminal, "Features of the largest relevance", _bars(document)),
     ]
     return "".join(parts)
@@ -303,6 +339,41 @@ def _data_of_model(document: Json) -> Json:
         data["label names"] = [f"{name} ({show_label(label)})" for name, label in labels]
         data["columns"] = ["{name} ({kind})".format_map(one) for one in schema["columns"]]
     return data
+
+
+def _memories(document: Json) -> Json:
+    """Entries on the two memories of a model; with one learner per class, an entry per class."""
+    memories = document["memories"] or []
+    if len(memories) == 1:
+        return _memory(memories[0])
+    entries = Json()
+    for one in memories[:_MOST_LABELS]:
+        name = one["name"] or show_label(one["class"])
+        about = [f"{what} {text}" for what, text in _memory(one).items()]
+        entries[f"class {name}"] = "; ".join(about)
+    hidden = len(memories) - len(entries)
+    if hidden:
+        entries["others"] = f"{hidden:,} more classes"
+    return entries
+
+
+def _memory(one: Json) -> dict[str, str]:
+    """Entries on the two memories of one learner."""
+    leader = "the tracker leads" if one["leader"] == "tracker" else "the steady memory leads"
+    alarms = f"{one['alarms']:,}"
+    since = "the first round"
+    if one["alarms"]:
+        shown = one["alarm_rounds"][-_MOST_ALARMS:]
+        rounds = "round" if len(shown) == 1 else "rounds"
+        last = "last " if one["alarms"] > len(shown) else ""
+        alarms += f", {last}in {rounds} {_value(shown)}"
+        since = "the last alarm"
+    return {
+        "weight of tracker": f"{one['tracker_weight']:.3f}: {leader}",
+        "alarms": alarms,
+        "steady memory": f"{counted(one['steady_rows'], 'row')} learned since {since}",
+        "tracker": f"{counted(one['tracker_rows'], 'row')} learned since the first round",
+    }
 
 
 def _bars(document: Json) -> Json:

@@ -126,7 +126,9 @@ def _run_table(report: Report) -> Table:
         Column("Support", [support_text(line) for line in summary], 2),
         _means(report, "Halvings", "halvings", priority=7),
         _means(report, "ζ̂", "zeta", priority=8, text=_four_decimals),
-        _means(report, "Restarts", "restarts", priority=6, text=_count_unless_zero),
+        Column("Restarts", _restarts(report), 6),
+        _means(report, "Alarms", "alarms", priority=6, text=_count_unless_zero),
+        _means(report, "Tracker %", "tracker_share", priority=7, text=_percent_unless_zero),
         _means(report, "Metric changes", "metric_changes", priority=6),
         _means(report, "Seconds", "seconds", priority=3, text=seconds),
     ]
@@ -211,6 +213,18 @@ def _recent_rates(report: Report) -> list[str | None]:
     return cells
 
 
+def _restarts(report: Report) -> list[str | None]:
+    """Mean number of resets of each learner; empty if its restarts are alarms of a tracker."""
+    cells = list[str | None]()
+    for runs in report.by_learner():
+        mean = _mean(runs, "restarts")
+        if mean is None or runs[0].alarms is not None:
+            cells.append(None)
+        else:
+            cells.append(_count_unless_zero(mean))
+    return cells
+
+
 def _four_decimals(mean: float) -> str:
     return f"{mean:.4f}"
 
@@ -220,6 +234,13 @@ def _count_unless_zero(mean: float) -> str | None:
     if mean == 0:
         return None
     return mean_count(mean)
+
+
+def _percent_unless_zero(mean: float) -> str | None:
+    """A mean share in per cent; None for 0."""
+    if mean == 0:
+        return None
+    return percent(mean)
 
 
 def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.core import Arow, CsrRows, Gaussian, Metron, Player, play
+from ahpatron_cli.core import Arow, CsrRows, Gaussian, Learner, Metron, Player, play
+from ahpatron_cli.core.errors import StateError
 from ahpatron_cli.core.kernels import Matern
+from ahpatron_cli.core.learners.metron import Memories
 from ahpatron_cli.core.metric import Metric, MetricExpansion
 from ahpatron_cli.core.rows import sliced
 from ahpatron_cli.core.second_order import SecondOrder
@@ -345,11 +347,17 @@ def test_a_model_saved_before_a_change_that_is_due_continues_as_if_it_was_not(tr
     np.testing.assert_array_equal(again.feed(X[256:], TURNED[256:]), whole[256:])
 
 
-def turning(rounds: int) -> Player:
-    """metron with a tracker after a stream whose plane turns all the time."""
+def turning_plane(rounds: int) -> tuple[np.ndarray, np.ndarray]:
+    """A stream whose plane turns all the time."""
     rows = np.random.default_rng(8).normal(size=(rounds, 3))
     angle = np.arange(rounds) / 500.0
     labels = np.where(rows[:, 0] * np.cos(angle) + rows[:, 1] * np.sin(angle) > 0, 1.0, -1.0)
+    return rows, labels
+
+
+def turning(rounds: int) -> Player:
+    """metron with a tracker after a stream whose plane turns all the time."""
+    rows, labels = turning_plane(rounds)
     player = Player(Metron(budget=40, tracker="on"))
     player.feed(rows, labels)
     return player
@@ -368,6 +376,95 @@ def test_covariances_of_both_heads_stay_positive_definite() -> None:
 def two_memories(player: Player) -> TwoMemories:
     assert isinstance(player.f, TwoMemories)
     return player.f
+
+
+def reported(player: Player) -> Memories:
+    learner = player.learner
+    assert isinstance(learner, Metron)
+    return learner.memories(two_memories(player))
+
+
+def turning_row_by_row() -> Iterator[tuple[Player, Memories, Memories]]:
+    """metron with a tracker on a turning plane; its memories before and after each row."""
+    rows, labels = turning_plane(2000)
+    player = Player(Metron(budget=40, tracker="on"))
+    before = reported(player)
+    for t in range(len(rows)):
+        player.feed(rows[t : t + 1], labels[t : t + 1])
+        after = reported(player)
+        yield player, before, after
+        before = after
+
+
+@pytest.mark.parametrize("block", [1, 64])
+def test_alarms_are_reported_with_their_rounds_also_by_a_restored_model(block: int) -> None:
+    trace = metron(X.tolist(), TURNED.astype(int).tolist(), budget=20, tracker="on")
+    player = Player(Metron(budget=20, tracker="on"), block=block)
+    player.feed(X, TURNED)
+    again = Player(Metron(budget=20, tracker="on")).load_state_dict(player.state_dict())
+    assert trace.restarts
+    for one in (player, again):
+        assert reported(one).alarm_rounds == tuple(t + 1 for t in trace.restarts)
+        assert reported(one).alarms == one.statistics()["alarms"] == len(trace.restarts)
+
+
+def test_the_rounds_of_the_last_hundred_alarms_are_kept() -> None:
+    rng = np.random.default_rng(5)
+    labels = np.where(rng.random(6000) < 0.5, 1.0, -1.0)
+    player = Player(Metron(budget=4, tracker="on", alarm=1.0))
+    player.feed(rng.normal(size=(6000, 1)), labels)
+    found = reported(player)
+    assert found.alarms > len(found.alarm_rounds) == 100
+    assert found.alarm_rounds == tuple(sorted(set(found.alarm_rounds)))
+    assert found.alarm_rounds[-1] <= 6000
+
+
+def test_every_update_is_a_row_that_at_least_one_memory_has_learned_from() -> None:
+    updates = 0
+    for player, before, after in turning_row_by_row():
+        steady = after.steady_rows > before.steady_rows
+        updates += steady or after.tracker_rows > before.tracker_rows
+        assert player.tally.updates == updates
+
+
+def test_an_alarm_sets_the_rows_of_the_steady_memory_to_0_and_not_those_of_the_tracker() -> None:
+    alarms = 0
+    for _, before, after in turning_row_by_row():
+        assert after.tracker_rows >= before.tracker_rows
+        if after.alarms > before.alarms:
+            alarms += 1
+            assert before.steady_rows > 0
+            assert after.steady_rows == 0
+    assert alarms
+
+
+def test_rounds_are_counted_in_which_the_tracker_led_the_prediction() -> None:
+    led = 0
+    for player, before, _ in turning_row_by_row():
+        led += before.tracker_leads
+        assert player.statistics()["tracker_led"] == led
+    assert 0 < led < player.tally.rounds
+
+
+@pytest.mark.parametrize("rounds", [[], [0], [601], [5, 4], [1.0]])
+def test_rounds_of_alarms_that_cannot_be_are_refused(rounds: list[float]) -> None:
+    player = Player(Metron(budget=20, tracker="on"))
+    player.feed(X, TURNED)
+    state = player.state_dict()
+    state["loops"]["0"]["learner"]["alarm_rounds"] = np.array(rounds)
+    with pytest.raises(StateError, match="alarm_rounds"):
+        Player(Metron(budget=20, tracker="on")).load_state_dict(state)
+
+
+@pytest.mark.parametrize("learner", [Arow(budget=20), Metron(budget=20, tracker="off")])
+def test_without_a_tracker_there_are_no_alarms_but_a_warning_of_the_reset(learner: Learner) -> None:
+    player = Player(learner, Gaussian(sigma=0.7))
+    player.feed(X, TURNED)
+    found = player.statistics()
+    assert found["restarts"]
+    assert "alarms" not in found
+    assert player.last_reset
+    assert player.warnings()
 
 
 @pytest.mark.parametrize("method", ["add", "drop", "shrink", "cap", "project"])

@@ -6,12 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ahpatron_cli.core.kernels import Kernel, Matern
 from ahpatron_cli.core.learners.arow import Arow, SecondOrderLearner, page_statistic
 from ahpatron_cli.core.learners.base import REST, SHARED, budget_parameter, multiclass_parameter
 from ahpatron_cli.core.metric import MetricExpansion
 from ahpatron_cli.core.numerics import HINGE
 from ahpatron_cli.core.parameters import as_in, choice
+from ahpatron_cli.core.state import StateReader
 from ahpatron_cli.core.two_memories import Steady, Tracker, TwoMemories
 
 FORGET_EVERY = 16
@@ -19,6 +22,29 @@ FORGET = (1.0 - 1.0 / 500.0) ** FORGET_EVERY
 """After every 16 rounds, the covariance of the tracker is multiplied by this."""
 AFTER_ALARM = 256
 """Number of rounds from an alarm to the next change of the metric."""
+ALARMS_KEPT = 100
+"""Number of alarms whose rounds are kept: the last ones."""
+
+
+@dataclass(frozen=True)
+class Memories:
+    """What the two memories of a learner have done so far."""
+
+    tracker_weight: float
+    """w after the last round."""
+    alarms: int
+    """Number of alarms."""
+    alarm_rounds: tuple[int, ...]
+    """Rounds, from 1, of the last 100 alarms."""
+    steady_rows: int
+    """Number of rows that the steady memory has learned from since the last alarm."""
+    tracker_rows: int
+    """Number of rows that the tracker has learned from since the first round."""
+
+    @property
+    def tracker_leads(self) -> bool:
+        """Whether the tracker has more than half of the weight."""
+        return self.tracker_weight > 0.5
 
 
 @dataclass
@@ -85,7 +111,15 @@ class Metron(SecondOrderLearner):
     _change_is_due = False  # after the last round of the last block
     metric_changes = 0
     effective_features = 0.0
-    state_fields = (*SecondOrderLearner.state_fields, "metric_changes", "effective_features")
+    tracker_led = 0  # number of rounds in which the tracker had more than half of the weight
+    alarm_rounds = np.empty(0, dtype=np.int64)  # of the last alarms, from 1
+    state_fields = (
+        *SecondOrderLearner.state_fields,
+        "metric_changes",
+        "effective_features",
+        "tracker_led",
+        "alarm_rounds",
+    )
     reports = ("restarts", "metric_changes", "effective_features")
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> MetricExpansion:
@@ -98,7 +132,30 @@ class Metron(SecondOrderLearner):
     def statistics(self) -> dict[str, int | float | None]:
         found = super().statistics()
         found["effective_features"] = self.effective_features or None
+        if self.tracker == "on":
+            found["alarms"] = self.restarts
+            found["tracker_led"] = self.tracker_led
         return found
+
+    def check(self, state: StateReader) -> None:
+        super().check(state)
+        rounds = self.alarm_rounds
+        alarms = self.restarts if self.tracker == "on" else 0
+        fits = rounds.dtype == np.int64 and rounds.shape == (min(alarms, ALARMS_KEPT),)
+        if not fits or (np.diff(rounds, prepend=0, append=self.round + 1) <= 0).any():
+            raise state.refusal("alarm_rounds", "does not fit the rounds")
+        if self.tracker_led > self.round:
+            raise state.refusal("tracker_led", "does not fit the rounds")
+
+    def memories(self, f: TwoMemories) -> Memories:
+        """What the two memories have done so far."""
+        return Memories(
+            tracker_weight=f.tracker_weight,
+            alarms=self.restarts,
+            alarm_rounds=tuple(self.alarm_rounds.tolist()),
+            steady_rows=f.head.learned,
+            tracker_rows=f.tracker.learned,
+        )
 
     @property
     def last_reset(self) -> int | None:
@@ -153,6 +210,7 @@ class Metron(SecondOrderLearner):
         """Update both heads; whether one of them has changed."""
         steady = f.head
         tracker = f.tracker
+        self.tracker_led += f.tracker_leads
         f.judge(y)
         alarm = False
         if steady.mistake or self.page:
@@ -164,13 +222,20 @@ class Metron(SecondOrderLearner):
             if f.size < self.budget and lowest < room:
                 f.enter(self.tolerance)
             if steady.margin < HINGE and not alarm:
-                updated = steady.learn(steady.step, self.r_of(steady))
+                updated = self._learn(steady)
             if tracker.margin < HINGE:
-                updated |= tracker.learn(tracker.step, self.r_of(tracker))
+                updated |= self._learn(tracker)
         if alarm:
             self._reset_steady(f)
         if (self.round + 1) % FORGET_EVERY == 0:
             f.forget(FORGET)
+        return updated
+
+    def _learn(self, head: Steady | Tracker) -> bool:
+        """Update a head; whether it has changed."""
+        updated = head.learn(head.step, self.r_of(head))
+        if updated:
+            head.learned += 1
         return updated
 
     def _reset_steady(self, f: TwoMemories) -> None:
@@ -182,6 +247,8 @@ class Metron(SecondOrderLearner):
         self.page = 0.0
         self.next_call = self.birth + AFTER_ALARM - 1
         self.restarts += 1
+        rounds = np.append(self.alarm_rounds, self.round + 1)
+        self.alarm_rounds = rounds[-ALARMS_KEPT:]
 
     def alarmed(self, mistake: bool) -> bool:
         """Page's test of the steady head; whether it is to be reset."""

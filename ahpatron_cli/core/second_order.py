@@ -331,7 +331,7 @@ class SecondOrder(SpanExpansion):
 
     def __init__(self, kernel: Kernel, budget: int, classes: tuple[int, ...] = ()) -> None:
         self.head = Head(classes)
-        super().__init__(kernel, classes, most=budget)
+        super().__init__(kernel, classes, limit=budget)
 
     @property
     def heads(self) -> Sequence[Head]:
@@ -408,7 +408,7 @@ class SecondOrder(SpanExpansion):
         if squared > tolerance:
             self.alive[self.n + self.t] = True
             self.size += 1
-            self.grow(d, squared)
+            self.extend_inverse(d, squared)
             for head in self.heads:
                 head.join(d, squared)
 

@@ -30,7 +30,7 @@ from ahpatron_cli.core.expansion import Hypothesis
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import SHARED, Learner
 from ahpatron_cli.core.points import Points
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_rows, sliced
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, RowsLike, as_rows, sliced
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import Tally, class_margins
 
@@ -74,7 +74,9 @@ class Loop:
             setattr(learner, name, getattr(learner, name))
         self.f: Any = learner.begin(kernel, classes) if classes else learner.begin(kernel)
 
-    def run(self, block: Points, labels: Floats, weights: list[float] | None, first: int) -> Any:
+    def run(
+        self, block: Points, labels: Floats, *, weights: list[float] | None, first: int
+    ) -> Floats | list[float]:
         """Run a block that starts at round `first`; return f(x) of each round before its update."""
         self.first = first
         self.weights = weights
@@ -83,7 +85,7 @@ class Loop:
         self.learner.weight = 1.0
         self.learner.finish_round(self.f)
         self.f.open(block)
-        scores: Any
+        scores: Floats | list[float]
         if self.classes:
             scores = self._class_rounds(labels)
             total = scores.sum()
@@ -175,7 +177,7 @@ class Loop:
                 empty = f.size == 0
         return scores
 
-    def _update(self, t: int, y: Any, margin: float) -> Any:
+    def _update(self, t: int, y: Floats, margin: float) -> Any:
         """Have the learner update f in round t of the block; return f, or its successor."""
         learner = self.learner
         f = self.f
@@ -187,7 +189,9 @@ class Loop:
             self.updates += 1
             if margin > 0.0:
                 self.margin_updates += 1
-        return f if f.successor is None else self._succeed()
+        if f.successor is None:
+            return f
+        return self._succeed()
 
     def _succeed(self) -> Any:
         """Replace f by its successor and open the rest of the current block on it."""
@@ -210,23 +214,31 @@ class Loop:
 
     def load_state_dict(self, state: StateReader, rounds: int) -> None:
         """Restore a state that was saved after `rounds` rounds."""
-        random = state.take("random")
-        try:
-            numbers = [*random["state"].values(), random["has_uint32"], random["uinteger"]]
-            if min(numbers) < 0:
-                raise ValueError  # older versions of NumPy only warn
-            self.learner.rng.bit_generator.state = random
-        except (TypeError, ValueError, KeyError, OverflowError, AttributeError):
-            raise state.refusal("random", "is not the state of a random generator") from None
-        self.learner.round = rounds
-        learner = state.value("learner", self.learner)
-        f = state.value("f", self.f, self.learner.successors)
-        if learner is not self.learner or not isinstance(f, Hypothesis):
-            raise state.refusal("f", f"is not a hypothesis of {self.learner.name}")
-        most = self.learner.most_kept
-        if most is not None and f.size is not None and f.size > most:
+        self._load_random(state)
+        learner = self.learner
+        learner.round = rounds
+        loaded = state.value("learner", learner)
+        f = state.value("f", self.f, learner.successors)
+        if loaded is not learner or not isinstance(f, Hypothesis):
+            raise state.refusal("f", f"is not a hypothesis of {learner.name}")
+        limit = learner.most_kept
+        if limit is not None and f.size is not None and f.size > limit:
             raise state.refusal("f", "keeps more examples than the budget")
         self.f = f
+
+    def _load_random(self, state: StateReader) -> None:
+        """Restore the state of the random generator."""
+        random = state.take("random")
+        generator = self.learner.rng.bit_generator
+        try:
+            numbers = list(random["state"].values())
+            numbers.append(random["has_uint32"])
+            numbers.append(random["uinteger"])
+            if min(numbers) < 0:
+                raise ValueError  # older versions of NumPy only warn
+            generator.state = random
+        except (TypeError, ValueError, KeyError, OverflowError, AttributeError):
+            raise state.refusal("random", "is not the state of a random generator") from None
 
 
 @dataclass(slots=True, eq=False)
@@ -259,12 +271,14 @@ class Journal:
     A copy of the state before each block would be slow. One is made when learning has taken 300
     times as long as the last copy, or when the blocks need too much memory. So copies take less
     than 1 % of the time, and learning the blocks again takes as long as 300 copies at most. (Both
-    are looked at after 64 rounds or more, so there may be a few single rows in addition.)
-    When the state is copied has no effect on any result.
+    are looked at after 64 rounds or more, so there may be a few single rows in addition.) Only if
+    the memory decides, as with 4,000 dense columns, and S has more than 1,000 examples, copies
+    take a few per cent. When the state is copied has no effect on any result.
     """
 
-    most_rounds = 2**15
-    most_numbers = 2**20
+    max_rounds = 2**15
+    max_numbers = 2**23
+    """Numbers in the examples of the blocks (64 MB): with 2**20, copies took 3 % of the time."""
 
     def __init__(self, loops: Sequence[Loop], rounds: int) -> None:
         begun = time.perf_counter()
@@ -290,8 +304,11 @@ class Journal:
     def is_over(self, rounds: int) -> bool:
         """Whether another journal should begin, after `rounds` rounds."""
         self.ask_from = rounds + BLOCK
-        full = rounds - self.first >= self.most_rounds or self._numbers >= self.most_numbers
-        return full or time.perf_counter() >= self._lasts_until
+        if rounds - self.first >= self.max_rounds:
+            return True
+        if self._numbers >= self.max_numbers:
+            return True
+        return time.perf_counter() >= self._lasts_until
 
 
 class Player:
@@ -429,12 +446,16 @@ class Player:
     def size(self) -> int | None:
         """Number of support examples |S|, the largest of all loops; None if f has no examples."""
         sizes = [loop.f.size for loop in self.loops]
-        return None if None in sizes else max(sizes)
+        if None in sizes:
+            return None
+        largest: int = max(sizes)
+        return largest
 
     @property
     def norm(self) -> float:
         """‖f‖; with several classes `√(Σ_c ‖f_c‖²)`."""
-        return math.hypot(*(loop.f.norm for loop in self.loops))
+        norms = [loop.f.norm for loop in self.loops]
+        return math.hypot(*norms)
 
     @property
     def tally(self) -> Tally:
@@ -493,12 +514,12 @@ class Player:
 
     # Learning -----------------------------------------------------------------------------------
 
-    def feed(self, rows: Any, labels: Any, weights: Any = None) -> Floats:
+    def feed(self, rows: RowsLike, labels: ArrayLike, weights: ArrayLike | None = None) -> Floats:
         """Predict and learn from these rows, in order, one round per row.
 
         Parameters
         ----------
-        rows : array of shape (n, d), scipy.sparse matrix or CsrRows
+        rows : array of shape (n, p), scipy.sparse matrix or CsrRows
         labels : array of shape (n,)
             -1 or +1; with more than two classes 0, 1, ….
         weights : array of shape (n,), optional
@@ -513,22 +534,24 @@ class Player:
         return scores.copy()  # the caller may change it before it is counted
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _feed(self, rows: Any, labels: Any, weights: Any) -> Floats:
+    def _feed(
+        self, data: RowsLike, given_labels: ArrayLike, given_weights: ArrayLike | None
+    ) -> Floats:
         """As `feed`; the scores may not be changed."""
         start = time.perf_counter()
         done = 0
         self._check_intact()
-        rows, labels, weights = self._checked(rows, labels, weights)
+        rows, labels, weights = self._checked(data, given_labels, given_weights)
         scores = np.empty((len(labels), *self._shape))
         try:
             for points in self._blocks(rows, self._rounds):
                 part = slice(done, done + points.size)
-                costs = None if weights is None else weights[part].tolist()
+                own = None if weights is None else weights[part].tolist()
                 block = Block(
                     first=self._rounds,
                     points=points,
                     labels=labels[part],
-                    weights=costs,
+                    weights=own,
                     scores=scores[part],
                 )
                 self._learn_block(block)
@@ -630,12 +653,12 @@ class Player:
                 yield points.slice(start - first, stop - first)
             start = stop
 
-    def learn(self, row: Any, y: float, weight: float | None = None) -> Any:
+    def learn(self, row: RowsLike, y: float, weight: float | None = None) -> Any:
         """Predict and learn from one row.
 
         Parameters
         ----------
-        row : array of shape (d,), or a scipy.sparse matrix or CsrRows with one row
+        row : array of shape (p,), or a scipy.sparse matrix or CsrRows with one row
         y : float
             Label as in `feed`.
         weight : float, optional
@@ -647,15 +670,19 @@ class Player:
         """
         weights = None if weight is None else [weight]
         scores = self._feed(_one_row(row), [y], weights)[0]
-        return scores.copy() if self._shape else float(scores)
+        if self._shape:
+            return scores.copy()
+        return float(scores)
 
-    def score(self, row: Any) -> Any:
+    def score(self, row: RowsLike) -> Any:
         """Value of the current f at one row, without learning. `row` is as in `learn`."""
         scores = self.scores(_one_row(row))[0]
-        return scores if self._shape else float(scores)
+        if self._shape:
+            return scores
+        return float(scores)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def scores(self, rows: Any) -> Floats:
+    def scores(self, rows: RowsLike) -> Floats:
         """Values of the current f at these rows, without learning or counting.
 
         Returns
@@ -664,38 +691,49 @@ class Player:
         """
         self._check_intact()
         rows = as_rows(rows)
-        scores = np.empty((len(rows), *self._shape))
+        count = len(rows)
+        scores = np.empty((count, *self._shape))
         # no round changes f, so blocks may be larger: about 1 MB of kernel values
         step = max(self._block, (1 << 17) // (self.size or 4096))
         conversion = self.conversion.copy()  # the first piece to learn decides, not these rows
         done = 0
         try:
-            for start in range(0, len(rows), step):
-                part = slice(start, min(start + step, len(rows)))
+            for start in range(0, count, step):
+                stop = min(start + step, count)
+                part = slice(start, stop)
                 block = conversion.convert(sliced(rows, part))
                 values = [loop.f.at(block) for loop in self.loops]
-                scores[part] = values[0] if len(values) == 1 else np.stack(values, axis=1)
+                if len(values) == 1:
+                    scores[part] = values[0]
+                else:
+                    scores[part] = np.stack(values, axis=1)
                 _check_finite(scores[part])
-                done = part.stop
+                done = stop
         except NumericalError as error:
             raise error.shifted(done) from None
         return scores
 
     # Checks -------------------------------------------------------------------------------------
 
-    def _checked(self, rows: Any, labels: ArrayLike, weights: ArrayLike | None) -> Any:
+    def _checked(
+        self, data: RowsLike, given_labels: ArrayLike, given_weights: ArrayLike | None
+    ) -> tuple[Rows, Floats, Floats | None]:
         """Validated rows, labels and weights as arrays; a ValueError if their lengths differ."""
-        rows = as_rows(rows)
-        labels = np.array(labels, dtype=np.float64)
-        if labels.shape != (len(rows),):
-            message = f"there must be a label for each of {len(rows)} rows, got {labels.shape}"
+        rows = as_rows(data)
+        count = len(rows)
+        labels = np.array(given_labels, dtype=np.float64)
+        if labels.shape != (count,):
+            message = f"there must be a label for each of {count} rows, got {labels.shape}"
             raise ValueError(message)
         if not self._legal.issuperset(labels.tolist()):
-            numbers = "-1 and +1" if self.classes == 2 else f"0 to {self.classes - 1}"
+            numbers = "-1 and +1"
+            if self.classes > 2:
+                numbers = f"0 to {self.classes - 1}"
             raise ValueError(f"labels must be {numbers}")
-        if weights is not None:
-            weights = np.asarray(weights, dtype=np.float64)
-            self._check_weights(weights, count=len(labels))
+        if given_weights is None:
+            return rows, labels, None
+        weights = np.asarray(given_weights, dtype=np.float64)
+        self._check_weights(weights, count=count)
         return rows, labels, weights
 
     def _check_weights(self, weights: Floats, count: int) -> None:
@@ -718,9 +756,13 @@ class Player:
         if len(reports) == 1:
             return reports[0]
         sums: dict[str, int | float | None] = {}
-        for name, value in reports[0].items():
-            if isinstance(value, int):
-                sums[name] = sum(int(report[name] or 0) for report in reports)
+        for name, first in reports[0].items():
+            if not isinstance(first, int):
+                continue
+            total = 0
+            for report in reports:
+                total += int(report[name] or 0)
+            sums[name] = total
         return sums
 
     @property
@@ -748,38 +790,50 @@ class Player:
 
     def state_dict(self) -> State:
         """The complete state as a nested dict of numbers, text and arrays."""
+        tally = self.tally.state_dict()
+        calibration = self.calibration.state_dict()
+        loops = {}
+        for number, loop in enumerate(self.loops):
+            loops[str(number)] = loop.state_dict()
         return {
-            "tally": self.tally.state_dict(),
-            "calibration": self.calibration.state_dict(),
+            "tally": tally,
+            "calibration": calibration,
             "centre": self.conversion.centre,
             "sparse": self.conversion.sparse,
-            "loops": {str(c): loop.state_dict() for c, loop in enumerate(self.loops)},
+            "loops": loops,
         }
 
     @np.errstate(over="ignore", invalid="ignore")
     def load_state_dict(self, state: State) -> Self:
         """Restore a state in a new player with the same learner, kernel and parameters."""
         self._journal = None
+        conversion = self.conversion
         with StateReader(state, {}) as reader:
             reader.value("tally", self.tally)
             reader.value("calibration", self._calibration)
             self._rounds = self._tally.rounds
-            self.conversion.sparse = reader.value("sparse")
-            self.conversion.centre = reader.value("centre")
-            if not self.conversion.is_consistent(begun=self._rounds > 0):
+            conversion.sparse = reader.value("sparse")
+            conversion.centre = reader.value("centre")
+            if not conversion.is_consistent(begun=self._rounds > 0):
                 raise reader.refusal("sparse", "does not fit the stream")
             with reader.part("loops") as loops:
-                for c, loop in enumerate(self.loops):
-                    with loops.part(str(c), **self._context(loop)) as own:
+                for number, loop in enumerate(self.loops):
+                    context = self._context(loop)
+                    with loops.part(str(number), **context) as own:
                         loop.load_state_dict(own, self._rounds)
         if self._rounds:
-            try:  # predict one row: inconsistent parts would fail later
-                centre = self.conversion.centre
-                width = 1 if centre is None else len(centre)
-                self.scores(np.zeros((1, width)))
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                raise StateError(f"its parts do not fit together: {error}") from None
+            self._check_parts()
         return self
+
+    def _check_parts(self) -> None:
+        """Predict one row: a StateError if parts of the state do not fit together."""
+        centre = self.conversion.centre
+        width = 1 if centre is None else len(centre)
+        row = np.zeros((1, width))
+        try:
+            self.scores(row)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise StateError(f"its parts do not fit together: {error}") from None
 
     def _context(self, loop: Loop) -> State:
         """Attributes of all objects that are created from a loop's state."""
@@ -801,16 +855,17 @@ def _check_finite(scores: Floats) -> None:
         raise NumericalError("f(x) is not a finite number", int(finite.argmin()))
 
 
-def _one_row(row: Any) -> Any:
-    """A single row as a matrix of shape (1, d)."""
+def _one_row(row: RowsLike) -> RowsLike:
+    """A single row as a matrix of shape (1, p)."""
     if isinstance(row, CsrRows) or hasattr(row, "tocsr"):
         return row
-    return np.asarray(row)[None]
+    features = np.asarray(row)
+    return features[None]
 
 
 def play(
     learner: Learner,
-    rows: Any,
+    rows: RowsLike,
     labels: ArrayLike,
     kernel: Kernel | None = None,
     *,

@@ -3,8 +3,8 @@
 When a block opens, one product gives a table K of kernel values. It has a row per round of the
 block and a column per example: those of S in order of age, then the rounds of the block. So the
 order of columns is the order of age, and a mask `alive` says which columns are in S. Within the
-block `f(x_t) = c·g_t` with `g = K·a` and a lazy scale c: reading f is one number of g, adding an
-example adds a row of K to g, and shrinking f multiplies c.
+block `f(x_t) = scale·g_t` with `g = K·a` and a lazy scale: reading f is one number of g, adding an
+example adds a row of K to g, and shrinking f multiplies the scale.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from ahpatron_cli.core.state import State, Stateful, StateReader
 
 EXACT = -1.0
 """The `rounding` of values that are exact: no |value| is below it."""
+NOT_TRACKED = math.nan
+"""The `square` of an f whose norm is not tracked: whatever is added to it, it stays NaN."""
 
 
 class Hypothesis(Stateful, ABC):
@@ -83,10 +85,13 @@ class Hypothesis(Stateful, ABC):
 
 def exact_zeros(K: Floats, values: Floats, a: Floats) -> Floats:
     """`values = K·a` with entries set to exactly 0 if their terms cancel up to rounding."""
-    if np.abs(values).min(initial=math.inf) > CANCELLED * np.abs(a).sum():
+    sizes = np.abs(values)
+    weights = np.abs(a)
+    smallest = sizes.min(initial=math.inf)
+    if smallest > CANCELLED * weights.sum():
         return values  # as nearly always: κ <= 1, so Σ|a| bounds the terms
-    terms = np.abs(K) @ np.abs(a)
-    cancels = np.abs(values) <= CANCELLED * terms
+    terms = np.abs(K) @ weights
+    cancels = sizes <= CANCELLED * terms
     return np.where(cancels, 0.0, values)
 
 
@@ -105,7 +110,7 @@ class Expansion(Hypothesis):
     a : array of shape (columns,) or (columns, k)
         Coefficients in units of `scale`; between blocks only those of S, with scale 1.
     square : float or array of shape (k,)
-        ‖f‖², updated with f; NaN if it is no longer tracked.
+        ‖f‖², updated with f, or `NOT_TRACKED`.
 
     All others belong to the open block:
 
@@ -145,66 +150,94 @@ class Expansion(Hypothesis):
         self.points = None
         self.size = 0
         self.a: Floats = np.empty((0, *classes))
-        self.square: Any = np.zeros(classes) if classes else 0.0
-        self._matrix = Gram(np.empty((0, 0))) if gram else None
+        self.square: Any = 0.0
+        if classes:
+            self.square = np.zeros(classes)
+        self._matrix = None
+        if gram:
+            nothing = np.empty((0, 0))
+            self._matrix = Gram(nothing)
 
     def check(self, state: StateReader) -> None:
-        self.size = 0 if self.points is None else self.points.size
+        self.size = 0
+        if self.points is not None:
+            self.size = self.points.size
 
     def state_dict(self) -> State:
-        if np.isnan(self.square).any():
-            self.square = math.nan
+        if not self._is_norm_tracked():
+            self.square = NOT_TRACKED
         return super().state_dict()
 
     def open(self, block: Points, start: int = 0) -> None:
+        n = self.size
+        m = block.size
+        columns = n + m
         self.block = block
-        self.n = n = self.size
-        self.m = m = block.size
-        self.columns = columns = n + m
-        points = block.slice(0, 0) if self.points is None else self.points
-        self.points = points = points.widened(block.width)  # new features may turn up
+        self.n = n
+        self.m = m
+        self.columns = columns
+        points = self.points
+        if points is None:
+            points = block.slice(0, 0)
+        points = points.widened(block.width)  # new features may turn up
         points.extend(block)
+        self.points = points
         self.successor = None
         self.scale = 1.0
-        if m * columns > len(self._room):  # reuse memory: allocating per block is slow
-            self._room = np.empty(2 * m * columns)
-        room = self._room[: m * columns].reshape(m, columns)
+        needed = m * columns
+        if needed > len(self._room):  # reuse memory: allocating per block is slow
+            self._room = np.empty(2 * needed)
+        room = self._room[:needed].reshape(m, columns)
         self.K = self.kernel.between(block, points, room)
         self._flat = self.K.reshape(-1)
         self.diagonal = self.kernel.diagonal(block)
+        self._open_columns()
+        if self._matrix is not None:
+            self._matrix.open(n)
+        self.evaluate()
+
+    def _open_columns(self) -> None:
+        """Give each column of the block a coefficient; those of its rounds are 0."""
         self.classes = self.a.shape[1:]
-        zeros = np.zeros((m, *self.classes))
+        shape = (self.m, *self.classes)
+        zeros = np.zeros(shape)
         self.a = np.concatenate((self.a, zeros))
-        self.alive: NDArray[np.bool_] = np.zeros(columns, dtype=bool)
-        self.alive[:n] = True
+        alive: NDArray[np.bool_] = np.zeros(self.columns, dtype=bool)
+        alive[: self.n] = True
+        self.alive = alive
         views: Any = memoryview  # faster than arrays for reading single numbers
         self._a = views(self.a)
         self._alive = views(self.alive)
         self._dropped = False
         self._old_rows = self.K[:0]
         self._old_first = 0
-        if self._matrix is not None:
-            self._matrix.open(n)
-        self.evaluate()
 
     def evaluate(self) -> None:
         """Compute `g = K·a` from the coefficients."""
         self.g: Floats = np.dot(self.K, self.a)
-        self.values = self._g = memoryview(self.g)
-        self.rounding = CANCELLED * dasum(self.a.reshape(-1))  # κ <= 1, so Σ|a| bounds the terms
+        self._g = memoryview(self.g)
+        self.values = self._g
+        coefficients = self.a.reshape(-1)
+        total = dasum(coefficients)
+        self.rounding = CANCELLED * total  # κ <= 1, so Σ|a| bounds the terms
 
     def exact_value(self, t: int) -> float:
         row = self.K[t]
         value: float = ddot(self.a, row)
-        if value == 0.0 or abs(value) <= CANCELLED * dasum(self.a * row):
+        if value == 0.0:
+            return 0.0
+        terms = self.a * row
+        if abs(value) <= CANCELLED * dasum(terms):
             return 0.0
         return value
 
     def class_values(self, start: int, stop: int) -> Floats:
         """f(x) of rounds start to stop, shape (rounds, k); exactly 0 if terms cancel."""
         g = self.g[start:stop]
-        if np.abs(g).min() <= self.rounding:
-            g = self._exact_zeros(self.K[start:stop], g)
+        smallest = np.abs(g).min()
+        if smallest <= self.rounding:
+            K = self.K[start:stop]
+            g = self._exact_zeros(K, g)
         return g * self.scale
 
     def _exact_zeros(self, K: Floats, values: Floats) -> Floats:
@@ -213,14 +246,18 @@ class Expansion(Hypothesis):
 
     def close(self) -> None:
         assert self.points is not None
-        if not self._dropped and self.size == self.n:  # S is the same as before
-            self.points.keep(np.arange(self.n), unmoved=self.n)
-            self.a = self.a[: self.n]
+        n = self.n
+        if not self._dropped and self.size == n:  # S is the same as before
+            same = np.arange(n)
+            self.points.keep(same, unmoved=n)
+            self.a = self.a[:n]
         else:
             if self._matrix is not None:
                 self.lower_gram()
             support = self.support
-            unmoved = 0 if self._dropped else self.n
+            unmoved = n
+            if self._dropped:
+                unmoved = 0
             self.points.keep(support, unmoved)
             self.a = self.a.take(support, 0)
             self.size = len(support)
@@ -230,27 +267,34 @@ class Expansion(Hypothesis):
 
     def at(self, points: Points) -> Floats:
         if self.points is None:
-            return np.zeros((points.size, *self.a.shape[1:]))
+            classes = self.a.shape[1:]
+            return np.zeros((points.size, *classes))
         examples = self.points.widened(points.width)
         K = self.kernel.between(points, examples)
-        return self._exact_zeros(K, K @ self.a)
+        values = K @ self.a
+        return self._exact_zeros(K, values)
 
-    def add(self, c: Any, radius: float | None = None) -> None:
-        """`f ← f + c·κ(x,·)` for the current example x; then project f onto a ball, if given."""
+    def add(self, coefficient: Any, radius: float | None = None) -> None:
+        """`f ← f + coefficient·κ(x,·)` for the current example x; x joins S.
+
+        Then f is projected onto a ball, if its radius is given.
+        """
         if self.classes:
-            self._add_to_classes(c, radius)
+            self._add_to_classes(coefficient, radius)
             return
         t = self.t
         n = self.n
         scale = self.scale
         column = n + t
-        stored = c / scale
+        stored = coefficient / scale
         self._a[column] = stored
         self._alive[column] = True
         self.size += 1
-        square = self.square + c * (2.0 * scale * self._g[t] + c * self.diagonal[t])
+        slope = 2.0 * scale * self._g[t]
+        square = self.square + coefficient * (slope + coefficient * self.diagonal[t])
         # κ(x,·) at the rounds of the block is in x's own row of K; g changes in place
-        daxpy(self._flat, self.g, self.m, stored, t * self.columns + n)
+        row = t * self.columns + n
+        daxpy(self._flat, self.g, self.m, stored, row)
         self.rounding += CANCELLED * abs(stored)
         self.square = square
         if radius is not None:
@@ -261,15 +305,21 @@ class Expansion(Hypothesis):
             elif not TINY <= square <= limit or square == math.inf:
                 self.project(radius)
 
-    def _add_to_classes(self, c: Floats, radius: float | None) -> None:
+    def _add_to_classes(self, coefficients: Floats, radius: float | None) -> None:
+        """As `add`, with a coefficient for each class."""
         t = self.t
-        column = self.n + t
-        stored = c / self.scale
+        n = self.n
+        scale = self.scale
+        column = n + t
+        stored = coefficients / scale
         self.a[column] = stored
         self.alive[column] = True
         self.size += 1
-        self.square = self.square + c * (2.0 * self.scale * self.g[t] + c * self.diagonal[t])
-        self.g += self.K[t, self.n :, None] * stored
+        slopes = 2.0 * scale * self.g[t]
+        growth = coefficients * (slopes + coefficients * self.diagonal[t])
+        self.square = self.square + growth
+        row = self.K[t, n:, None]
+        self.g += row * stored
         self.rounding += CANCELLED * dasum(stored)
         if radius is not None:
             self.project(radius)
@@ -277,33 +327,42 @@ class Expansion(Hypothesis):
     def drop(self, column: int) -> None:
         """Remove an example from S: `f ← f - a_s·κ(s,·)`."""
         if self.classes:
-            self.g -= self.K[:, column, None] * self.a[column]
+            values = self.K[:, column, None]
+            self.g -= values * self.a[column]
             self.a[column] = 0.0
         else:
-            daxpy(self._flat, self.g, self.m, -self._a[column], column, self.columns)
+            removed = -self._a[column]
+            daxpy(self._flat, self.g, self.m, removed, column, self.columns)
             self._a[column] = 0.0
         self._alive[column] = False
         self.size -= 1
         self._dropped = True
         if self._matrix is not None:
             self._matrix.leave()
-        self.square = math.nan
+        self.square = NOT_TRACKED
 
     def forget_norm(self) -> None:
         """Stop tracking ‖f‖; from now on it is computed on demand."""
-        self.square = math.nan
+        self.square = NOT_TRACKED
+
+    def _is_norm_tracked(self) -> bool:
+        """Whether `square` is ‖f‖²."""
+        return not np.isnan(self.square).any()
 
     def shift(self, by: Floats) -> None:
         """`f ← f + Σ_i by_i κ(s_i,·)`; coefficients that cancel become 0. Does not set `square`."""
         by = by / self.scale
-        sizes = np.abs(self.a) + np.abs(by)
-        self.a += by
-        cancels = np.abs(self.a) <= CANCELLED * sizes
+        a = self.a
+        sizes = np.abs(a) + np.abs(by)
+        a += by
+        cancels = np.abs(a) <= CANCELLED * sizes
         self.g += np.dot(self.K, by)
-        if (cancels & (sizes > 0)).any():
-            self.a[cancels] = 0.0
+        changes = cancels & (sizes > 0)
+        if changes.any():
+            a[cancels] = 0.0
             self.evaluate()
-        self.rounding += CANCELLED * dasum(by.reshape(-1))
+        total = dasum(by.reshape(-1))
+        self.rounding += CANCELLED * total
 
     def shrink(self, factor: float) -> None:
         """`f ← factor·f`."""
@@ -316,18 +375,19 @@ class Expansion(Hypothesis):
 
     def project(self, radius: float) -> None:
         """Project f onto the ball of radius U: `f ← min(1, U/‖f‖)·f`; each f_c by itself."""
-        limit = radius * radius
-        if np.isnan(self.square).any():
+        if not self._is_norm_tracked():
             self.square = self._exact_square()
         if self.classes:
             self._project_classes(radius)
             return
+        limit = radius * radius
         square = self.square
         # if terms cancel, the square is 0, or slightly negative by rounding
         if not TINY <= square < math.inf or limit < TINY:
             self._check_square(limit)
         if square > limit:
-            self.shrink(radius / math.sqrt(square))
+            norm = math.sqrt(square)
+            self.shrink(radius / norm)
             self.square = limit
 
     def _project_classes(self, radius: float) -> None:
@@ -336,7 +396,8 @@ class Expansion(Hypothesis):
         large = self.square > limit
         if not large.any():
             return
-        norms = np.sqrt(np.where(large, self.square, 1.0))
+        squares = np.where(large, self.square, 1.0)
+        norms = np.sqrt(squares)
         factor = np.where(large, radius / norms, 1.0)
         self.a *= factor
         self.g *= factor
@@ -345,7 +406,8 @@ class Expansion(Hypothesis):
     def _check_square(self, limit: float) -> None:
         """Raise an error if ‖f‖² is not a number that can be compared with the limit U²."""
         square = self.square
-        newest = abs(self.a.item(self.n + self.t)) * self.scale
+        column = self.n + self.t
+        newest = abs(self.a.item(column)) * self.scale
         too_small = 0 < square < TINY or limit < min(TINY, square)
         vanished = square == 0 < newest < math.sqrt(TINY)
         if too_small or vanished or square == math.inf:
@@ -355,15 +417,19 @@ class Expansion(Hypothesis):
     def cap(self, limit: float) -> None:
         """Clip all coefficients to [-limit, limit]."""
         bound = limit / self.scale
-        if max(self.a.max(), -self.a.min()) > bound:
-            np.clip(self.a, -bound, bound, out=self.a)
+        a = self.a
+        largest = max(a.max(), -a.min())
+        if largest > bound:
+            np.clip(a, -bound, bound, out=a)
             self.evaluate()
             self.forget_norm()
 
     def replace(self, new: Reduction) -> None:
-        """Replace f by the result of a reduction from `budget`, on a subset of S."""
+        """Replace f by the result of a reduction, on a subset of S."""
         assert self._matrix is not None
-        exact = math.hypot(*new.norm_before) if self.classes else new.norm_before
+        exact = new.norm_before
+        if self.classes:
+            exact = math.hypot(*new.norm_before)
         if exact > 0:
             drift = abs(self.norm - exact) / exact
             self.norm_drift = max(self.norm_drift, drift)
@@ -385,30 +451,39 @@ class Expansion(Hypothesis):
         square = self.square
         if isinstance(square, float) and square >= 0.0:
             return math.sqrt(square)
-        if np.isnan(square).any():
-            self.square = square = self._exact_square()
-        return math.sqrt(max(float(np.sum(square)), 0.0))
+        if not self._is_norm_tracked():
+            square = self._exact_square()
+            self.square = square
+        total = float(np.sum(square))
+        return math.sqrt(max(total, 0.0))
 
     def _exact_square(self) -> Any:
-        """‖f‖² from kernel values: `c²·aᵀKa`."""
-        assert self.points is not None
+        """‖f‖² from kernel values: `scale²·aᵀKa`."""
+        points = self.points
+        a = self.a
+        assert points is not None
         with np.errstate(over="ignore", invalid="ignore"):
-            gram = self.kernel.between(self.points, self.points)
-            products = self.a * (gram @ self.a)
-            squares = products.sum(axis=0) * (self.scale * self.scale)
-        return squares if squares.ndim else float(squares)
+            gram = self.kernel.between(points, points)
+            products = a * (gram @ a)
+            sums = products.sum(axis=0)
+            squares = sums * (self.scale * self.scale)
+        if squares.ndim:
+            return squares
+        return float(squares)
 
     @property
     def support(self) -> Integers:
         """Columns of S, in order of age."""
-        return self.alive.nonzero()[0]
+        (columns,) = self.alive.nonzero()
+        return columns
 
     @property
     def coefficients(self) -> Floats:
         """Coefficients of S in order of age."""
         if len(self.a) == self.size:
             return self.a * self.scale
-        return self.a.take(self.support, 0) * self.scale
+        a = self.a.take(self.support, 0)
+        return a * self.scale
 
     @property
     def oldest(self) -> int:
@@ -419,16 +494,20 @@ class Expansion(Hypothesis):
     def smallest(self) -> int:
         """Column with the smallest |a| (norm of the row of a, with k classes); ties: the oldest."""
         support = self.support
-        sizes = np.abs(self.a.take(support, 0))
+        a = self.a.take(support, 0)
+        sizes = np.abs(a)
         if self.classes:
-            sizes = np.sqrt(np.square(sizes).sum(axis=1))
-        return support.item(first_smallest(sizes))
+            squares = np.square(sizes)
+            sizes = np.sqrt(squares.sum(axis=1))
+        smallest = first_smallest(sizes)
+        return support.item(smallest)
 
     @property
     def value(self) -> Any:
         """f(x) of the current example by the current f; with k classes an array of shape (k,)."""
-        g = self.g[self.t] if self.classes else self.g.item(self.t)
-        return g * self.scale
+        if self.classes:
+            return self.g[self.t] * self.scale
+        return self.g.item(self.t) * self.scale
 
     @property
     def k(self) -> Floats:
@@ -440,16 +519,19 @@ class Expansion(Hypothesis):
         """f(s) of the example s in a column; for two classes only."""
         assert self.points is not None
         if column >= self.n:
-            return self.scale * self.exact_value(column - self.n)
+            t = column - self.n
+            return self.scale * self.exact_value(t)
         first = self._old_first
-        if not first <= column < first + len(self._old_rows):
+        stop = first + len(self._old_rows)
+        if not first <= column < stop:
             first = column
             stop = min(first + 8, self.n)  # prefetch: callers go column by column
             examples = self.points.slice(first, stop)
             self._old_rows = self.kernel.between(examples, self.points)
             self._old_first = first
         row = self._old_rows[column - first]
-        return float(self.scale * ddot(self.a, row))
+        value = ddot(self.a, row)
+        return float(self.scale * value)
 
     def gram(self) -> Floats:
         """Gram matrix K(S,S) in order of age, shape (|S|, |S|); requires `gram=True`."""
@@ -468,8 +550,11 @@ class Expansion(Hypothesis):
         """K(S,S) as it is saved, between two blocks."""
         if self._matrix is None:
             return None
-        return np.ascontiguousarray(self._matrix.whole(self.size))
+        matrix = self._matrix.whole(self.size)
+        return np.ascontiguousarray(matrix)
 
     @_gram.setter
     def _gram(self, gram: Floats | None) -> None:
-        self._matrix = None if gram is None else Gram(gram)
+        self._matrix = None
+        if gram is not None:
+            self._matrix = Gram(gram)

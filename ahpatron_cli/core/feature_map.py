@@ -41,17 +41,32 @@ class Features(Stateful):
         raise NotImplementedError
 
 
+class _BlockValues:
+    """f(x) = w·z(x) of each round of a block, computed when it is read."""
+
+    __slots__ = ("w", "z")
+
+    def __init__(self, w: Floats, z: list[Floats]) -> None:
+        self.w = w
+        self.z = z
+
+    def __getitem__(self, t: int) -> float:
+        return ddot(self.w, self.z[t])  # type: ignore[no-any-return]  # a float
+
+
 class LinearModel(Hypothesis):
     """Hypothesis `f(x) = w·z(x)` with weights w and a feature map z."""
 
     state_fields: ClassVar[Any] = {"features": Features, "w": "w"}
+    values: _BlockValues
 
     def __init__(self, features: Features, w: Floats) -> None:
         self.features = features
         self.w = w
 
     def check(self, state: StateReader) -> None:
-        if self.features.length not in (None, len(self.w)):
+        expected = self.features.length
+        if expected is not None and expected != len(self.w):
             raise state.refusal("w", "is not as long as the feature vectors")
 
     @property
@@ -60,34 +75,37 @@ class LinearModel(Hypothesis):
 
     def open(self, block: Points, start: int = 0) -> None:
         self.block = block
-        self.values = self
-        z = np.ascontiguousarray(self.features(block))
+        features = self.features(block)
+        z = np.ascontiguousarray(features)
         self._z = list(z)
+        self.values = _BlockValues(self.w, self._z)
 
-    def __getitem__(self, t: int) -> float:
-        """f(x) of round t."""
-        return ddot(self.w, self._z[t])  # type: ignore[no-any-return]  # a float
-
-    def add(self, c: float) -> None:
-        """`w ← w + c·z(x)` for the current example x."""
-        daxpy(self._z[self.t], self.w, a=c)
+    def add(self, coefficient: float) -> None:
+        """`w ← w + coefficient·z(x)` for the current example x."""
+        daxpy(self._z[self.t], self.w, a=coefficient)
 
     def refit(self, w: Floats) -> None:
         """Set w after the feature map has changed, from this round on."""
         self.w = w
-        coming = self.block.slice(self.t, self.block.size)
-        self._z[self.t :] = self.features(coming)
+        self.values.w = w
+        t = self.t
+        block = self.block
+        coming = block.slice(t, block.size)
+        self._z[t:] = self.features(coming)
 
     def close(self) -> None:
         self._z = []
+        self.values = _BlockValues(self.w, self._z)
 
     def at(self, points: Points) -> Floats:
-        values: Floats = self.features(points) @ self.w
+        features = self.features(points)
+        values: Floats = features @ self.w
         return values
 
     @property
     def norm(self) -> float:
-        return math.sqrt(ddot(self.w, self.w))
+        square = ddot(self.w, self.w)
+        return math.sqrt(square)
 
 
 class FourierFeatures(Features):
@@ -113,25 +131,29 @@ class FourierFeatures(Features):
         return 2 * self.count
 
     def __call__(self, block: Points) -> Floats:
-        angles = np.empty((block.size, self.count))
-        angles = block.times(self.frequencies, angles)
-        z = np.empty((block.size, 2 * self.count))
-        length = 1 / math.sqrt(self.count)
-        rows = max(2**15 // self.count, 1)  # as many as fit the CPU cache
-        for start in range(0, block.size, rows):
+        size = block.size
+        count = self.count
+        room = np.empty((size, count))
+        angles = block.times(self.frequencies, room)
+        z = np.empty((size, 2 * count))
+        length = 1 / math.sqrt(count)
+        rows = max(2**15 // count, 1)  # as many as fit the CPU cache
+        for start in range(0, size, rows):
             part = slice(start, start + rows)
             cos_sin(angles[part], length, z[part])
         return z
 
     def frequencies(self, columns: Integers) -> Floats:
         """Frequencies of these columns, array of shape (columns, D)."""
-        if not np.array_equal(columns, self._columns):
-            drawn = [self._drawn_for(column) for column in columns.tolist()]
-            self._columns = columns
-            self._table = np.array(drawn).reshape(-1, self.count)
-            most = max(KEPT // self.count, 1)
-            while len(self._recent) > most:
-                self._recent.popitem(last=False)
+        if np.array_equal(columns, self._columns):
+            return self._table
+        drawn = [self._drawn_for(column) for column in columns.tolist()]
+        table = np.array(drawn)
+        self._columns = columns
+        self._table = table.reshape(-1, self.count)
+        limit = max(KEPT // self.count, 1)
+        while len(self._recent) > limit:
+            self._recent.popitem(last=False)
         return self._table
 
     def _drawn_for(self, column: int) -> Floats:
@@ -140,7 +162,8 @@ class FourierFeatures(Features):
         if drawn is not None:
             self._recent.move_to_end(column)
             return drawn
-        own = np.random.default_rng((self._seed, column))
+        seed = (self._seed, column)
+        own = np.random.default_rng(seed)
         drawn = own.standard_normal(self.count)
         self._recent[column] = drawn
         return drawn
@@ -154,16 +177,18 @@ class FourierFeatures(Features):
 def cos_sin_by_tangent(angles: Floats, length: float, out: Floats) -> None:
     """Write `[length·cos θ, length·sin θ]` of each row of angles θ to `out`; overwrites `angles`.
 
-    With t = tan(θ/2), `cos θ = 2/(1 + t²) - 1` and `sin θ = 2t/(1 + t²)`.
+    With τ = tan(θ/2), `cos θ = 2/(1 + τ²) - 1` and `sin θ = 2τ/(1 + τ²)`.
     """
     D = angles.shape[1]
+    cosines = out[:, :D]
+    sines = out[:, D:]
     angles *= 0.5
-    t = np.tan(angles, out=angles)
-    factor = t * t
+    tangents = np.tan(angles, out=angles)
+    factor = tangents * tangents
     factor += 1.0
     np.divide(2.0 * length, factor, out=factor)
-    np.subtract(factor, length, out=out[:, :D])
-    np.multiply(factor, t, out=out[:, D:])
+    np.subtract(factor, length, out=cosines)
+    np.multiply(factor, tangents, out=sines)
 
 
 def cos_sin_by_table(angles: Floats, length: float, out: Floats) -> None:
@@ -177,20 +202,24 @@ def cos_sin_by_table(angles: Floats, length: float, out: Floats) -> None:
     angles *= 1.0 / step
     k = np.rint(angles)
     angles -= k
-    largest = max(k.max(initial=0.0), -k.min(initial=0.0))
-    if largest >= 2.0**51:  # the next step would fail
+    highest = k.max(initial=0.0)
+    lowest = k.min(initial=0.0)
+    if max(highest, -lowest) >= 2.0**51:  # the next step would fail
         np.fmod(k, NOTCHES, out=k)
     k += 1.5 * 2.0**52  # now the low bits of the double are the integer k
     notch = k.view(np.int64)
     notch &= NOTCHES - 1
-    turned = _circle().take(notch, mode="clip")  # e^{iαk}
-    square = np.multiply(angles, angles)
+    circle = _circle()
+    turned = circle.take(notch, mode="clip")  # e^{iαk}
+    squares = np.multiply(angles, angles)
     rest = np.empty(angles.shape, dtype=np.complex128)  # length·e^{iαr}
-    np.multiply(square, -length * step**2 / 2.0, out=rest.real)
+    second_order = -length * step**2 / 2.0
+    np.multiply(squares, second_order, out=rest.real)
     rest.real += length
-    square *= -length * step**3 / 6.0
-    square += length * step
-    np.multiply(square, angles, out=rest.imag)
+    third_order = -length * step**3 / 6.0
+    squares *= third_order
+    squares += length * step
+    np.multiply(squares, angles, out=rest.imag)
     turned *= rest
     D = angles.shape[1]
     out[:, :D] = turned.real
@@ -201,9 +230,13 @@ def cos_sin_by_table(angles: Floats, length: float, out: Floats) -> None:
 def _circle() -> NDArray[np.complex128]:
     """Table of e^{iαk} for k = 0, 1, …; angles are reduced to [-π, π] for accuracy."""
     k = np.arange(NOTCHES)
-    reduced = np.where(k < NOTCHES // 2, k, k - NOTCHES)
-    angles = 2.0 * math.pi / NOTCHES * reduced
-    return np.cos(angles) + 1j * np.sin(angles)
+    in_first_half = k < NOTCHES // 2
+    reduced = np.where(in_first_half, k, k - NOTCHES)
+    step = 2.0 * math.pi / NOTCHES
+    angles = step * reduced
+    cosines = np.cos(angles)
+    sines = np.sin(angles)
+    return cosines + 1j * sines
 
 
 def _vectorised_tangent() -> bool:
@@ -211,11 +244,12 @@ def _vectorised_tangent() -> bool:
     introspect = getattr(np.lib, "introspect", None)  # since NumPy 2.0
     if introspect is None:
         return False
-    targets = set()
-    for loops in introspect.opt_func_info("^tan$", "float64").values():
+    found = introspect.opt_func_info("^tan$", "float64")
+    for loops in found.values():
         for loop in loops.values():
-            targets.add(loop["current"])
-    return not targets.isdisjoint({"X86_V4", "AVX512_SKX"})
+            if loop["current"] in ("X86_V4", "AVX512_SKX"):
+                return True
+    return False
 
 
 # np.cos and np.sin take five times as long as either
@@ -238,7 +272,8 @@ class KernelFeatures(Features):
 
     @property
     def length(self) -> int:
-        return int(self.Z.shape[1])
+        _, length = self.Z.shape
+        return int(length)
 
     def __call__(self, block: Points) -> Floats:
         points = self.points.widened(block.width)
@@ -250,11 +285,13 @@ class KernelFeatures(Features):
 def nystroem(f: Expansion, rank: int) -> LinearModel:
     """Nyström form of f: `w·φ(x)`, `φ(x) = Λ^{-1/2}Vᵀκ(S, x)`, `w = Λ^{1/2}Vᵀa`, K ≈ VΛVᵀ."""
     assert f.points is not None
-    values, V = leading(f.gram(), rank)
-    roots = np.sqrt(values)
+    gram = f.gram()
+    eigenvalues, V = leading(gram, rank)
+    roots = np.sqrt(eigenvalues)
     S = f.points.subset(f.support)
     features = KernelFeatures(f.kernel, S, V / roots)
-    w = roots * (V.T @ f.coefficients)
+    products = V.T @ f.coefficients
+    w = roots * products
     return LinearModel(features, w)
 
 
@@ -281,20 +318,26 @@ class Sketches(KernelFeatures):
         self, f: Expansion, sketch: int, samples: int, rank: int, rng: np.random.Generator
     ) -> None:
         assert f.points is not None
+        size = f.size
+        K = f.gram()
+        columns: Integers = rng.integers(sketch, size=size)
+        coins = rng.integers(2, size=size)
+        signs: Floats = np.where(coins == 0, -1.0, 1.0)
+        sampled = rng.choice(size, size=samples, replace=False)
+        sampled.sort()
+        S_p = np.zeros((size, sketch))
+        rows = np.arange(size)
+        S_p[rows, columns] = signs
+        K_m = K[:, sampled]  # K·S_m
         self.rng = rng
         self._rank = rank
-        K = f.gram()
-        self.columns: Integers = rng.integers(sketch, size=f.size)
-        coins = rng.integers(2, size=f.size)
-        self.signs: Floats = np.where(coins == 0, -1.0, 1.0)
-        sampled = np.sort(rng.choice(f.size, size=samples, replace=False))
-        S_p = np.zeros((f.size, sketch))
-        S_p[np.arange(f.size), self.columns] = self.signs
-        K_m = K[:, sampled]  # K·S_m
+        self.columns = columns
+        self.signs = signs
         self.pp = S_p.T @ K @ S_p
         self.pm = S_p.T @ K_m
         self.admitted = f.points.subset(f.support)
-        super().__init__(f.kernel, self.admitted.subset(sampled), self._matrix())
+        sample = self.admitted.subset(sampled)
+        super().__init__(f.kernel, sample, self._matrix())
         z = K_m @ self.Z
         values = K @ f.coefficients
         self.w = _least_squares(z, values)  # closest to f at S
@@ -303,18 +346,23 @@ class Sketches(KernelFeatures):
     def size(self) -> int:  # type: ignore[override]  # computed
         return int(self.admitted.size)
 
-    def admit(self, x: Points, w: Floats) -> Floats:
-        """Admit an example x to the sketches; return the w that keeps f on the span of x̃."""
-        column = int(self.rng.integers(len(self.pp)))
-        sign = 2.0 * int(self.rng.integers(2)) - 1.0
+    def add_example(self, x: Points, w: Floats) -> Floats:
+        """Add an example x to the sketches; return the w that keeps f on the span of x̃."""
+        length = len(self.pp)
+        column = int(self.rng.integers(length))
+        coin = int(self.rng.integers(2))
+        sign = 2.0 * coin - 1.0
         self.admitted = self.admitted.widened(x.width)
-        k = self.kernel.between(x, self.admitted)[0]
-        across = np.bincount(self.columns, self.signs * k, len(self.pp))  # S_pᵀk
-        self.pp[column] += sign * across
-        self.pp[:, column] += sign * across
-        self.pp[column, column] += self.kernel.diagonal(x)[0]
+        (k,) = self.kernel.between(x, self.admitted)
+        across = np.bincount(self.columns, self.signs * k, length)  # S_pᵀk
+        signed = sign * across
+        self.pp[column] += signed
+        self.pp[:, column] += signed
+        (square,) = self.kernel.diagonal(x)
+        self.pp[column, column] += square
         samples = self.points.widened(x.width)
-        self.pm[column] += sign * self.kernel.between(x, samples)[0]
+        (at_samples,) = self.kernel.between(x, samples)
+        self.pm[column] += sign * at_samples
         self.columns = np.append(self.columns, column)
         self.signs = np.append(self.signs, sign)
         self.admitted.extend(x)
@@ -324,9 +372,10 @@ class Sketches(KernelFeatures):
 
     def _matrix(self) -> Floats:
         """`Z = Φ_pm^+ V_k Σ_k^{1/2}`."""
-        values, V = leading(self.pp, self._rank)
+        eigenvalues, V = leading(self.pp, self._rank)
         inverse = np.linalg.pinv(self.pm, rcond=INVERTED)
-        return inverse @ (V * np.sqrt(values))
+        scaled = V * np.sqrt(eigenvalues)
+        return inverse @ scaled
 
 
 def _least_squares(Z: Floats, values: Floats) -> Floats:
@@ -338,10 +387,12 @@ def _least_squares(Z: Floats, values: Floats) -> Floats:
 def leading(matrix: Floats, rank: int) -> tuple[Floats, Floats]:
     """The `rank` largest eigenvalues of a symmetric matrix (or fewer), and their eigenvectors."""
     values, vectors = np.linalg.eigh(matrix)
+    size = len(values)
     largest = max(values[-1], 0.0)
     solid = values > 1e-8 * largest  # smaller λ would lose half their digits
-    beyond = max(len(values) - rank, 0)
+    beyond = max(size - rank, 0)
     solid[:beyond] = False
     if not solid.any():  # a zero matrix: keep one eigenvalue, which adds nothing
-        return np.ones(1), np.zeros((len(values), 1))
+        nothing = np.zeros((size, 1))
+        return np.ones(1), nothing
     return values[solid], vectors[:, solid]

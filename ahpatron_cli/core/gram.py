@@ -44,7 +44,7 @@ class Gram:
 
     def lower(self, alive: NDArray[np.bool_], K: Floats) -> Floats:
         """The matrix for the columns that are `alive`; only its lower triangle is valid."""
-        support = alive.nonzero()[0]
+        (support,) = alive.nonzero()
         size = len(support)
         if self._some_left:
             self._remove(alive)
@@ -58,41 +58,51 @@ class Gram:
 
     def _remove(self, alive: NDArray[np.bool_]) -> None:
         """Remove rows and columns of examples that have left S."""
-        stays = alive.take(self._columns).nonzero()[0]
+        columns = self._columns
+        in_support = alive.take(columns)
+        (stays,) = in_support.nonzero()
         count = len(stays)
-        self._matrix[:count, :count] = self._matrix.take(stays, 0).take(stays, 1)
-        self._columns = self._columns.take(stays)
-        self._mirrored = int(stays.searchsorted(self._mirrored))
+        rows = self._matrix.take(stays, 0)
+        self._matrix[:count, :count] = rows.take(stays, 1)
+        self._columns = columns.take(stays)
+        mirrored = stays.searchsorted(self._mirrored)
+        self._mirrored = int(mirrored)
         self._some_left = False
 
     def _enlarge(self, size: int, old: int) -> None:
         """Make room for `size` examples; the first `old` rows are in use."""
-        capacity = max(size, 2 * len(self._matrix))  # growing block by block would be slow
-        larger = np.empty((capacity, capacity))
-        larger[:old, :old] = self._matrix[:old, :old]
+        matrix = self._matrix
+        capacity = max(size, 2 * len(matrix))  # growing block by block would be slow
+        shape = (capacity, capacity)
+        larger = np.empty(shape)
+        larger[:old, :old] = matrix[:old, :old]
         self._matrix = larger
 
     def _append(self, support: Integers, K: Floats) -> None:
         """Write the rows of the examples that joined S in this block."""
         old = len(self._columns)
         size = len(support)
-        n = K.shape[1] - K.shape[0]  # columns before those of the rounds
+        rounds, columns = K.shape
+        n = columns - rounds  # columns before those of the rounds
         joined = support[old:] - n
         rows = K.take(joined, 0, mode="clip")
+        new = self._matrix[old:size]
         if self._in_place:
-            self._matrix[old:size, :n] = rows[:, :n]
-            self._matrix[old:size, n:size] = rows.take(support[n:], 1, mode="clip")
+            new[:, :n] = rows[:, :n]
+            later = support[n:]
+            new[:, n:size] = rows.take(later, 1, mode="clip")
         else:
-            self._matrix[old:size, :size] = rows.take(support, 1, mode="clip")
+            new[:, :size] = rows.take(support, 1, mode="clip")
 
     def whole(self, size: int) -> Floats:
         """The matrix of `size` examples with both triangles, once it is up to date."""
         matrix = self._matrix[:size, :size]
         for first in range(self._mirrored, size, PANEL):
             stop = min(first + PANEL, size)
-            matrix[:first, first:stop] = matrix[first:stop, :first].T
-            corner = matrix[first:stop, first:stop]
-            lower = np.tri(len(corner), dtype=bool)
+            panel = matrix[first:stop]
+            matrix[:first, first:stop] = panel[:, :first].T
+            corner = panel[:, first:stop]
+            lower = np.tri(stop - first, dtype=bool)
             corner[:] = np.where(lower, corner, corner.T)
         self._mirrored = size
         return matrix
@@ -101,9 +111,13 @@ class Gram:
         """Set the matrix of a part of S, in which there were `before` examples."""
         size = len(columns)
         if len(self._matrix) > before:  # products of parts of a larger matrix are slow
-            self._matrix = np.empty((before, before))
+            shape = (before, before)
+            self._matrix = np.empty(shape)
         has_both_triangles = self._mirrored == before
-        self._mirrored = size if has_both_triangles else 0
+        if has_both_triangles:
+            self._mirrored = size
+        else:
+            self._mirrored = 0
         self._matrix[:size, :size] = matrix
         self._columns = columns
         self._in_place = False

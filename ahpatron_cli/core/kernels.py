@@ -44,7 +44,8 @@ class Kernel(Declared):
         points: Points
         if isinstance(rows, CsrRows):
             values = np.divide(rows.values, unit, dtype=np.float64)
-            points = SparsePoints(replace(rows, values=values))
+            scaled = replace(rows, values=values)
+            points = SparsePoints(scaled)
         else:
             points = DensePoints(rows, centre, unit)
         if not points.largest < HUGE:
@@ -53,14 +54,16 @@ class Kernel(Declared):
 
     def _overflow(self, rows: Rows, points: Points) -> NumericalError:
         """The error for rows of which one has a squared length that is not a finite number."""
-        missing = np.flatnonzero(np.isnan(row_sums(rows)))
+        sums = row_sums(rows)
+        missing = np.flatnonzero(np.isnan(sums))
         if len(missing):
             message = "one of its features is not a number"
-            return NumericalError(message, int(missing[0]))
+            return NumericalError(message, missing.item(0))
         message = "its squared length overflows a double"
         if hasattr(self, "sigma"):
             message = "its squared length, in units of the kernel's width, overflows a double"
-        first = np.argmin(points.half_norms < HUGE)
+        is_finite = points.half_norms < HUGE
+        first = is_finite.argmin()
         return NumericalError(message, int(first))
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
@@ -105,13 +108,16 @@ def _exponents(left: Points, right: Points, out: Floats | None) -> tuple[Floats,
     needs `Points.differences`.
     """
     exponents = left.exponents(right, out)
-    rounding = 4 * EPS * (left.largest + right.largest)
+    left_largest = left.largest
+    right_largest = right.largest
+    rounding = 4 * EPS * (left_largest + right_largest)
     if rounding > NEAR_TIE:
         _mend(exponents, left, right)
     if rounding > 1e-12:
         np.minimum(exponents, 0.0, out=exponents)
-    most_apart = left.largest**0.5 + right.largest**0.5
-    return exponents, -(most_apart**2)
+    most_apart = left_largest**0.5 + right_largest**0.5
+    lowest = -(most_apart**2)
+    return exponents, lowest
 
 
 def _mend(exponents: Floats, left: Points, right: Points) -> None:
@@ -119,20 +125,27 @@ def _mend(exponents: Floats, left: Points, right: Points) -> None:
     trusted = NEAR_TIE / (4 * EPS)  # the product is accurate up to this sum of half norms
     left_norms = left.half_norms
     right_norms = right.half_norms
-    rows = np.flatnonzero(left_norms + right_norms.max(initial=0.0) > trusted)
-    columns = np.flatnonzero(right_norms + left_norms.max(initial=0.0) > trusted)
+    left_sums = left_norms + right_norms.max(initial=0.0)
+    right_sums = right_norms + left_norms.max(initial=0.0)
+    rows = np.flatnonzero(left_sums > trusted)
+    columns = np.flatnonzero(right_sums > trusted)
     place = np.ix_(rows, columns)
-    doubt = 4 * EPS * (left_norms[rows, None] + right_norms[columns])
-    is_zero = exponents[place] + doubt < LOWEST
+    found = exponents[place]
+    sums = left_norms[rows, None] + right_norms[columns]
+    doubt = 4 * EPS * sums
+    is_zero = found + doubt < LOWEST
     doubtful = (doubt > NEAR_TIE) & ~is_zero
     if doubtful.any():
-        differences = left.subset(rows).differences(right.subset(columns), power=2)
-        exponents[place] = np.where(doubtful, -0.5 * differences, exponents[place])
+        some_left = left.subset(rows)
+        some_right = right.subset(columns)
+        differences = some_left.differences(some_right, power=2)
+        exponents[place] = np.where(doubtful, -0.5 * differences, found)
 
 
 def _exp(exponents: Floats, lowest: float) -> Floats:
     """`exp` in place, without evaluating underflows; `lowest` is a lower bound of exponents."""
-    if lowest > LOWEST or not exponents.size or exponents.min() > LOWEST:
+    nothing_underflows = lowest > LOWEST or not exponents.size or exponents.min() > LOWEST
+    if nothing_underflows:
         return np.exp(exponents, out=exponents)
     flat = exponents.ravel(order="K")
     near = np.flatnonzero(flat > LOWEST)
@@ -175,32 +188,38 @@ class Matern(Kernel):
         self, left: Points, right: Points, out: Floats | None = None
     ) -> tuple[Floats, float]:
         """Matrix of √3·‖s - x‖, s in `left`, x in `right`, and an upper bound of its entries."""
-        squares, lowest = _exponents(left, right, out)
-        squares *= -6.0
-        np.maximum(squares, 0.0, out=squares)
+        exponents, lowest = _exponents(left, right, out)
+        exponents *= -6.0
+        squares = np.maximum(exponents, 0.0, out=exponents)
         distances = np.sqrt(squares, out=squares)
-        largest = (-6.0 * lowest) ** 0.5
-        return distances, largest
+        largest_square = -6.0 * lowest
+        return distances, largest_square**0.5
 
     def at(self, distances: Floats, largest: float = np.inf) -> Floats:
         """κ at these distances √3·‖s - x‖, computed in place."""
         if self.smooth:
             distances *= distances
             distances *= -1 / 13.5
-            return _exp(distances, -largest * largest / 13.5)
-        fine = _matern(distances * (-1 / 0.7), 0.2, largest / 0.7)
+            lowest = -largest * largest / 13.5
+            return _exp(distances, lowest)
+        fine_exponents = distances * (-1 / 0.7)
+        fine = _matern(fine_exponents, weight=0.2, largest=largest / 0.7)
         distances *= -1 / 3
-        distances = _matern(distances, 0.8, largest / 3)
-        distances += fine
-        return distances
+        values = _matern(distances, weight=0.8, largest=largest / 3)
+        values += fine
+        return values
 
     def slopes(self, distances: Floats) -> Floats:
         """Slope ρ at these distances √3·‖s - x‖: the gradient of κ(s, ·) at x is ρ·(s - x)."""
         if self.smooth:
-            return self.at(distances.copy()) / 2.25
-        coarse = np.exp(np.maximum(distances / -3.0, LOWEST))
-        fine = np.exp(np.maximum(distances / -0.7, LOWEST))
-        return np.asarray(0.8 / 3 * coarse + 0.6 / 0.49 * fine)
+            values = self.at(distances.copy())
+            return values / 2.25
+        coarse_exponents = np.maximum(distances / -3.0, LOWEST)
+        coarse = np.exp(coarse_exponents)
+        fine_exponents = np.maximum(distances / -0.7, LOWEST)
+        fine = np.exp(fine_exponents)
+        slopes = 0.8 / 3 * coarse + 0.6 / 0.49 * fine
+        return np.asarray(slopes)
 
 
 def _matern(exponents: Floats, weight: float, largest: float) -> Floats:
@@ -224,12 +243,17 @@ class Polynomial(Kernel):
     offset: float = real("c", "constant added to the inner product", default=1.0, over=0)
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
+        offset = self.offset
         cosines: Floats = left.products(right)
-        cosines += self.offset
-        cosines /= np.sqrt(2 * left.half_norms + self.offset)[:, None]
-        cosines /= np.sqrt(2 * right.half_norms + self.offset)
+        cosines += offset
+        left_squares = 2 * left.half_norms + offset
+        left_lengths = np.sqrt(left_squares)
+        cosines /= left_lengths[:, None]
+        right_squares = 2 * right.half_norms + offset
+        cosines /= np.sqrt(right_squares)
         cosines = np.clip(cosines, -1.0, 1.0)
-        return np.asarray(cosines**self.degree)
+        powers = cosines**self.degree
+        return np.asarray(powers)
 
 
 @dataclass(frozen=True)
@@ -245,11 +269,13 @@ class Linear(Kernel):
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         cosines = left.products(right)
-        return np.asarray(np.clip(cosines, -1.0, 1.0))
+        clipped = np.clip(cosines, -1.0, 1.0)
+        return np.asarray(clipped)
 
     def diagonal(self, points: Points) -> list[float]:
-        half_norms: list[float] = points.half_norms.tolist()
-        return [1.0 if half_norm > 0 else 0.0 for half_norm in half_norms]
+        has_length = points.half_norms > 0
+        squares: list[float] = has_length.astype(float).tolist()
+        return squares
 
 
 KERNELS: dict[str, type[Kernel]] = {

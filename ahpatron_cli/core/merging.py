@@ -57,12 +57,14 @@ class MergingExpansion(Expansion):
             raise NumericalError("a coefficient is not a finite number", self.t)
         partners = a > 0.0 if a_i > 0 else a < 0.0
         partners[i] = False
-        columns = partners.nonzero()[0]
+        (columns,) = partners.nonzero()
         if len(columns):
-            k = self._similarities(i).take(columns)
+            similarities = self._similarities(i)
+            k = similarities.take(columns)
             others = a.take(columns)
             chosen = cheapest(a_i, others, k)
-            m = a_i / (a_i + others.item(chosen))
+            a_j = others.item(chosen)
+            m = a_i / (a_i + a_j)
             h, g = best_point(m, k.item(chosen))
             j = columns.item(chosen)
             self._merge(i, j, h=h, g=g)
@@ -88,7 +90,8 @@ class MergingExpansion(Expansion):
         points = self.points
         own = points.slice(column, column + 1)
         others = points.slice(start, points.size)
-        values: Floats = self.kernel.between(own, others)[0]
+        values: Floats
+        (values,) = self.kernel.between(own, others)
         return values
 
 
@@ -100,42 +103,52 @@ def cheapest(a: float, others: Floats, k: Floats) -> int:
     few partners need to be compared.
     """
     nearest = int(k.argmax())
-    m = a / (a + others.item(nearest))
+    coefficient = others.item(nearest)
+    m = a / (a + coefficient)
     loss = loss_of(m, k.item(nearest))
     if loss >= 1.0 - SLACK:  # all partners are far away and have the same loss
         return 0
     # between two columns of the table, no loss is below the lowest of the right one
     limit = loss + SLACK
-    right = bisect.bisect_left(tables().lowest, -limit)
-    root = max(right - 1, 0) / CELLS
-    near = (k >= root**2).nonzero()[0]
-    candidates = near.tolist()
+    lowest = tables().lowest
+    right = bisect.bisect_left(lowest, -limit)
+    left = max(right - 1, 0)
+    root = left / CELLS
+    is_near = k >= root**2
+    (near,) = is_near.nonzero()
+    candidates: list[int] = near.tolist()
     losses = []
     for j in candidates:
-        m = a / (a + others.item(j))
+        coefficient = others.item(j)
+        m = a / (a + coefficient)
         loss = loss_of(m, k.item(j))
         losses.append(loss)
     limit = min(losses) + SLACK
-    first = next(place for place, loss in enumerate(losses) if loss <= limit)
-    return int(candidates[first])
+    first = 0
+    while not losses[first] <= limit:
+        first += 1
+    return candidates[first]
 
 
 def loss_of(m: float, k: float) -> float:
     """Loss of merging a pair, from the table, in units of a_i²."""
-    return _read(tables().losses, m, k)
+    losses = tables().losses
+    return _read(losses, m, k)
 
 
 def best_point(m: float, k: float) -> tuple[float, float]:
     """The position h of the merged point, from the table, and g(h)."""
     if k <= 0.0:
         return 0.0, 1 - m
-    h = _read(tables().positions, m, k)
+    positions = tables().positions
+    h = _read(positions, m, k)
     log_k = math.log(k)
     rest = 1 - h
     to_own = math.exp(log_k * rest**2)  # κ(z, s_i)
     to_partner = math.exp(log_k * h * h)  # κ(z, s_j)
-    g = m * to_own + (1 - m) * to_partner
-    return h, g
+    own_share = m * to_own
+    partner_share = (1 - m) * to_partner
+    return h, own_share + partner_share
 
 
 def _read(table: list[float], m: float, k: float) -> float:
@@ -149,9 +162,11 @@ def _read(table: list[float], m: float, k: float) -> float:
     corner = row * EDGES + column
     below = corner + EDGES
     low = table[corner]
-    low += y * (table[corner + 1] - low)
+    right = table[corner + 1]
+    low += y * (right - low)
     high = table[below]
-    high += y * (table[below + 1] - high)
+    right = table[below + 1]
+    high += y * (right - high)
     return low + x * (high - low)
 
 
@@ -169,31 +184,38 @@ class Tables(NamedTuple):
 @cache
 def tables() -> Tables:
     """Compute the tables; once in a process."""
-    grid = np.arange(EDGES) / CELLS
-    grid = np.minimum(grid, 1.0)
+    edges = np.arange(EDGES)
+    grid = np.minimum(edges / CELLS, 1.0)
     inner = grid[1:]  # without 0, where logarithms are infinite
-    m = 0.5 * inner[:, None]
-    k = inner[None, :] ** 2
+    column = inner[:, None]
+    row = inner[None, :]
+    m = 0.5 * column
+    k = row**2
     log_k = np.log(k)
     h = _positions(m, log_k)
-    positions = np.zeros((EDGES, EDGES))  # m = 0, κ = 0: z is s_j
+    shape = (EDGES, EDGES)
+    positions = np.zeros(shape)  # m = 0, κ = 0: z is s_j
     positions[1:, 1:] = h
-    losses = np.ones((EDGES, EDGES))  # κ = 0: nothing is shared
+    losses = np.ones(shape)  # κ = 0: nothing is shared
     losses[1:, 1:] = _losses(m, k, log_k=log_k, h=h)
     # m → 0: the part of κ(s_i,·) outside the span of κ(s_j,·) and its derivative towards s_i
     slopes = 1 - 2 * log_k
     losses[0, 1:] = 1 - k * k * slopes
     lowest = losses.min(axis=0)
+    negated = -lowest
+    flat_losses = losses.ravel()
+    flat_positions = positions.ravel()
     return Tables(
-        losses=losses.ravel().tolist(),
-        positions=positions.ravel().tolist(),
-        lowest=(-lowest).tolist(),
+        losses=flat_losses.tolist(),
+        positions=flat_positions.tolist(),
+        lowest=negated.tolist(),
     )
 
 
 def _positions(m: Floats, log_k: Floats) -> Floats:
     """The best h for each m and κ, by Newton's method for u(s) = 0."""
-    log_odds = np.log(m / (1 - m))
+    odds = m / (1 - m)
+    log_odds = np.log(odds)
     s = log_odds + log_k
     for _ in range(60):  # enough even at m = ½, κ = e^(-2), where a step only halves the error
         tanh = np.tanh(0.5 * s)
@@ -213,9 +235,12 @@ def _losses(m: Floats, k: Floats, *, log_k: Floats, h: Floats) -> Floats:
     # without cancellation: 1 - κ^(2(1-h)²) + r²(1 - κ^(2h²)) + 2rκ(1 - κ^(-2h(1-h)))
     rest = 1 - h
     twice = 2 * log_k
-    own = np.expm1(twice * rest**2)
-    partner = np.expm1(twice * h * h)
-    mixed = np.expm1(-twice * h * rest)
+    own_exponents = twice * rest**2
+    partner_exponents = twice * h * h
+    mixed_exponents = -twice * h * rest
+    own = np.expm1(own_exponents)
+    partner = np.expm1(partner_exponents)
+    mixed = np.expm1(mixed_exponents)
     losses: Floats = -own
     losses -= r * r * partner
     losses -= 2 * r * k * mixed

@@ -95,8 +95,10 @@ class Points(Stateful, ABC):
     def differences(self, other: Self, power: int) -> Floats:
         """Σ_k |s_k - x_k|^power of all pairs, with full relative accuracy."""
         if other.size > self.size:  # loop over the smaller set
-            return np.ascontiguousarray(other.differences(self, power).T)
-        out = np.empty((self.size, other.size))
+            turned = other.differences(self, power)
+            return np.ascontiguousarray(turned.T)
+        shape = (self.size, other.size)
+        out = np.empty(shape)
         for i, sums in enumerate(self._differences(other, power)):
             out[:, i] = sums
         return out
@@ -109,12 +111,14 @@ class DensePoints(Points):
     _size_before: int | None = None  # `size` before the last `extend`
     _largest_before = 0.0  # `largest` before the last `extend`
 
-    def __init__(self, rows: Floats, centre: Floats | None = None, unit: Any = 1.0) -> None:
+    def __init__(
+        self, rows: Floats, centre: Floats | None = None, unit: float | Floats = 1.0
+    ) -> None:
         """Coordinates are `(rows - centre)/unit`; `unit` is a float or an array by column."""
-        self.size, self.width = rows.shape
-        self._rows = np.empty((self.size, self.width + 2))
-        coordinates = self._rows[:, :-2]
-        norms = self._rows[:, -2]
+        size, width = rows.shape
+        stored = np.empty((size, width + 2))
+        coordinates = stored[:, :-2]
+        norms = stored[:, -2]
         if centre is None:
             coordinates[:] = rows
         else:
@@ -123,8 +127,12 @@ class DensePoints(Points):
             coordinates /= unit
         np.einsum("ij,ij->i", coordinates, coordinates, out=norms)
         norms *= -0.5
-        self._rows[:, -1] = 1.0
-        self.largest = -float(np.minimum.reduce(norms, initial=0.0))
+        stored[:, -1] = 1.0
+        lowest = np.minimum.reduce(norms, initial=0.0)
+        self._rows = stored
+        self.size = size
+        self.width = width
+        self.largest = -float(lowest)
 
     @property
     def stored(self) -> int:
@@ -140,53 +148,69 @@ class DensePoints(Points):
         return -self._rows[: self.size, -2]
 
     def slice(self, start: int, stop: int) -> Self:
-        return self._with(self._rows[start:stop])
+        rows = self._rows[start:stop]
+        return self._with(rows)
 
     def subset(self, chosen: Integers) -> Self:
-        return self._with(self._rows.take(chosen, axis=0))
+        rows = self._rows.take(chosen, axis=0)
+        return self._with(rows)
 
     def _with(self, rows: Floats) -> Self:
-        part = type(self).__new__(type(self))
+        """Points whose stored rows are these."""
+        kind = type(self)
+        part = kind.__new__(kind)
+        size, stored_width = rows.shape
+        lowest = np.minimum.reduce(rows[:, -2], initial=0.0)
         part._rows = rows
-        part.largest = -float(np.minimum.reduce(rows[:, -2], initial=0.0))
-        part.size = len(rows)
-        part.width = rows.shape[1] - 2
+        part.largest = -float(lowest)
+        part.size = size
+        part.width = stored_width - 2
         return part
 
     def extend(self, other: Self) -> None:
-        needed = self.size + other.size
-        if needed > len(self._rows):  # double the capacity
-            capacity = max(needed, 2 * len(self._rows))
-            rows = np.empty((capacity, self._rows.shape[1]))
-            rows[: self.size] = self._rows[: self.size]
+        rows = self._rows
+        size = self.size
+        needed = size + other.size
+        capacity, stored_width = rows.shape
+        if needed > capacity:  # double the capacity
+            capacity = max(needed, 2 * capacity)
+            larger = np.empty((capacity, stored_width))
+            larger[:size] = rows[:size]
+            rows = larger
             self._rows = rows
-        self._rows[self.size : needed] = other._rows[: other.size]
-        self._size_before = self.size
+        rows[size:needed] = other._rows[: other.size]
+        self._size_before = size
         self._largest_before = self.largest
         self.size = needed
         self.largest = max(self.largest, other.largest)
 
     def keep(self, chosen: Integers, unmoved: int = 0) -> None:
-        self.size = len(chosen)
-        if unmoved == self.size == self._size_before:  # undo the last `extend`
+        size = len(chosen)
+        self.size = size
+        if unmoved == size == self._size_before:  # undo the last `extend`
             self.largest = self._largest_before
             return
+        rows = self._rows
         moved = chosen[unmoved:]
-        self._rows[unmoved : self.size] = self._rows.take(moved, axis=0, mode="clip")
-        self.largest = -float(self._rows[: self.size, -2].min(initial=0.0))
+        rows[unmoved:size] = rows.take(moved, axis=0, mode="clip")
+        norms = rows[:size, -2]
+        lowest = norms.min(initial=0.0)
+        self.largest = -float(lowest)
 
     def put_between(self, i: int, j: int, share: float) -> None:
         """Replace point j by `share·x_i + (1 - share)·x_j`."""
         row = self._rows[j]
         row *= 1.0 - share
         daxpy(self._rows[i], row, a=share)
-        row[-2] = -0.5 * ddot(row, row, self.width)
+        square = ddot(row, row, self.width)
+        row[-2] = -0.5 * square
         row[-1] = 1.0
 
     def widened(self, width: int) -> Self:
         if width <= self.width:
             return self
-        rows = np.zeros((self.size, width + 2))  # new coordinates are 0
+        shape = (self.size, width + 2)
+        rows = np.zeros(shape)  # new coordinates are 0
         rows[:, : self.width] = self.coordinates
         rows[:, -2:] = self._rows[: self.size, -2:]
         return self._with(rows)
@@ -197,14 +221,18 @@ class DensePoints(Points):
         return state
 
     def check(self, state: StateReader) -> None:
-        self.size = len(self._rows)
-        self.width = self._rows.shape[1] - 2
-        if self.width < 0:
+        size, stored_width = self._rows.shape
+        if stored_width < 2:
             raise state.refusal("rows", "are not examples")
-        self.largest = float(self.half_norms.max(initial=0.0))
+        self.size = size
+        self.width = stored_width - 2
+        largest = self.half_norms.max(initial=0.0)
+        self.largest = float(largest)
 
     def products(self, other: Self) -> Floats:
-        return np.asarray(self.coordinates @ other.coordinates.T)
+        others = other.coordinates
+        products = self.coordinates @ others.T
+        return np.asarray(products)
 
     def exponents(self, other: Self, out: Floats | None = None) -> Floats:
         own = self._rows[: self.size]
@@ -214,12 +242,15 @@ class DensePoints(Points):
         return np.dot(turned, others.T, out=out)
 
     def _differences(self, other: Self, power: int) -> Iterator[Floats]:
+        coordinates = self.coordinates
         for point in other.coordinates:
-            powers = _power(self.coordinates - point, power)
+            differences = coordinates - point
+            powers = _power(differences, power)
             yield powers.sum(axis=1)
 
     def times(self, matrix: Matrix, out: Floats) -> Floats:
-        table = matrix(np.arange(self.width))
+        columns = np.arange(self.width)
+        table = matrix(columns)
         return np.matmul(self.coordinates, table, out=out)
 
 
@@ -230,12 +261,14 @@ class SparsePoints(Points):
 
     def __init__(self, rows: CsrRows, half_norms: Floats | None = None) -> None:
         if half_norms is None:
-            half_norms = 0.5 * row_sums(rows, rows.values * rows.values)
+            squares = rows.values * rows.values
+            half_norms = 0.5 * row_sums(rows, squares)
+        largest = half_norms.max(initial=0.0)
         self.csr = rows
         self._half_norms = half_norms
         self.size = len(rows)
         self.width = rows.width
-        self.largest = float(half_norms.max(initial=0.0))
+        self.largest = float(largest)
         self._table: Floats | None = None
 
     @property
@@ -248,10 +281,12 @@ class SparsePoints(Points):
 
     def slice(self, start: int, stop: int) -> Self:
         rows = self.csr.slice(start, stop)
-        return type(self)(rows, self._half_norms[start:stop])
+        half_norms = self._half_norms[start:stop]
+        return type(self)(rows, half_norms)
 
     def subset(self, chosen: Integers) -> Self:
-        return type(self)(self.csr.take(chosen))
+        rows = self.csr.take(chosen)
+        return type(self)(rows)
 
     def extend(self, other: Self) -> None:
         rows = CsrRows.concatenate([self.csr, other.csr])
@@ -263,7 +298,8 @@ class SparsePoints(Points):
         if unmoved < len(chosen):
             moved = self.csr.take(chosen[unmoved:])
             rows = CsrRows.concatenate([rows, moved])
-        SparsePoints.__init__(self, rows, self._half_norms.take(chosen))
+        half_norms = self._half_norms.take(chosen)
+        SparsePoints.__init__(self, rows, half_norms)
 
     def widened(self, width: int) -> Self:
         return self  # sparse points can be compared whatever their widths
@@ -272,100 +308,131 @@ class SparsePoints(Points):
         return {"class": "SparsePoints", **vars(self.csr)}
 
     def check(self, state: StateReader) -> None:
-        given = vars(self)
-        arrays = {name: given.pop(name) for name in self.state_fields}
+        restored = vars(self)
+        arrays = {}
+        for name in self.state_fields:
+            arrays[name] = restored.pop(name)
         rows = CsrRows(**arrays)
         if not rows.is_legal():
             raise state.refusal("columns", "are not valid column numbers")
         SparsePoints.__init__(self, rows)
 
     def products(self, other: Self) -> Floats:
-        return np.ascontiguousarray(self._products(other))
+        products = self._products(other)
+        return np.ascontiguousarray(products)
 
     def _products(self, other: Self) -> Floats:
         """⟨s, x⟩ as a product with a dense table of the smaller set (`self` or `other`)."""
         if other.size > self.size:
-            return other._products(self).T
-        rows = self.csr
-        smaller = other.csr
+            products = other._products(self)
+            return products.T
         width = max(self.width, other.width)
         if width <= NARROW:  # renumbering the columns would not pay off
-            if other._table is None or len(other._table) < width:
-                other._table = _transposed(smaller, smaller.columns, width)
-            return sparse_product(rows, other._table)
-        if not len(smaller.columns):
-            return np.zeros((self.size, other.size))
-        return _product_by_shared_columns(rows, smaller, width)
+            table = other._dense_table(width)
+            return sparse_product(self.csr, table)
+        if not other.stored:
+            shape = (self.size, other.size)
+            return np.zeros(shape)
+        return _product_by_shared_columns(self.csr, other.csr, width)
+
+    def _dense_table(self, width: int) -> Floats:
+        """The points as columns of a dense table of at least `width` rows; kept for next time."""
+        table = self._table
+        if table is None or len(table) < width:
+            table = _transposed(self.csr, self.csr.columns, width)
+            self._table = table
+        return table
 
     def exponents(self, other: Self, out: Floats | None = None) -> Floats:
         products = self._products(other)
-        out = np.subtract(products, self._half_norms[:, None], out=out, order="C")
+        own = self._half_norms[:, None]
+        out = np.subtract(products, own, out=out, order="C")
         out -= other._half_norms
         return out
 
     def _differences(self, other: Self, power: int) -> Iterator[Floats]:
         """Differences on the columns of x, plus the values of s elsewhere: no cancellation."""
         rows = self.csr
+        columns = rows.columns
         owners = rows.owners
         terms = _power(rows.values, power)
         for i in range(other.size):
             x = other.csr.slice(i, i + 1)
-            places = x.columns.searchsorted(rows.columns)
-            shared = np.append(x.columns, -1).take(places) == rows.columns
-            here = np.zeros((self.size, len(x.columns)))
+            places = x.columns.searchsorted(columns)
+            padded = np.append(x.columns, -1)
+            shared = padded.take(places) == columns
+            shape = (self.size, len(x.columns))
+            here = np.zeros(shape)
             here[owners[shared], places[shared]] = rows.values[shared]
-            elsewhere = row_sums(rows, np.where(shared, 0.0, terms))
-            powers = _power(here - x.values, power)
+            other_terms = np.where(shared, 0.0, terms)
+            elsewhere = row_sums(rows, other_terms)
+            differences = here - x.values
+            powers = _power(differences, power)
             yield elsewhere + powers.sum(axis=1)
 
     def times(self, matrix: Matrix, out: Floats) -> Floats:
+        rows = self.csr
         if self.width <= NARROW:
-            table = matrix(np.arange(self.width))
-            return sparse_product(self.csr, table, out)
-        columns, places = np.unique(self.csr.columns, return_inverse=True)
-        rows = replace(self.csr, columns=places.astype(np.int32))
-        table = matrix(columns.astype(np.int64))
-        return sparse_product(rows, table, out)
+            columns = np.arange(self.width)
+            table = matrix(columns)
+            return sparse_product(rows, table, out)
+        used, places = np.unique(rows.columns, return_inverse=True)
+        numbers = places.astype(np.int32)
+        renumbered = replace(rows, columns=numbers)
+        table = matrix(used.astype(np.int64))
+        return sparse_product(renumbered, table, out)
 
 
 def _product_by_shared_columns(rows: CsrRows, smaller: CsrRows, width: int) -> Floats:
     """⟨s, x⟩ of two sets of rows; only the columns of the smaller one are numbered."""
-    keys: NDArray[Any] = smaller.columns
+    keys = smaller.columns
+    columns = rows.columns
+    own: NDArray[np.int32]
     if width <= INDEXED:
         number = _numbers(width)
         number[keys] = np.arange(len(keys), dtype=np.int32)  # duplicates: any of them
         own = number[keys]
-        met = number[rows.columns]
+        met = number[columns]
     else:  # too wide for an array with an entry per column
-        keys, own = np.unique(keys, return_inverse=True)
-        met = keys.searchsorted(rows.columns).astype(np.int32)
-    shared = keys.take(met, mode="clip") == rows.columns
-    counts = np.concatenate(([0], np.cumsum(shared)))
+        keys, inverse = np.unique(keys, return_inverse=True)
+        own = inverse.astype(np.int32)
+        met = keys.searchsorted(columns).astype(np.int32)
+    count = len(keys)
+    shared = keys.take(met, mode="clip") == columns
+    shared_before = np.cumsum(shared)
+    pointers = np.concatenate(([0], shared_before))
     part = CsrRows(
-        indptr=counts[rows.indptr],
+        indptr=pointers[rows.indptr],
         columns=met[shared],
         values=rows.values[shared],
-        width=len(keys),
+        width=count,
     )
-    table = _transposed(smaller, own, len(keys))
+    table = _transposed(smaller, own, count)
     return sparse_product(part, table)
 
 
 _scratch = threading.local()
 
 
-def _numbers(width: int) -> NDArray[Any]:
+def _numbers(width: int) -> NDArray[np.int32]:
     """Uninitialised array with an entry per column, reused: clearing it would be slow."""
-    if len(getattr(_scratch, "numbers", ())) < width:
-        _scratch.numbers = np.zeros(width, dtype=np.int32)
-    return np.asarray(_scratch.numbers)
+    numbers = getattr(_scratch, "numbers", None)
+    if numbers is None or len(numbers) < width:
+        numbers = np.zeros(width, dtype=np.int32)
+        _scratch.numbers = numbers
+    return np.asarray(numbers)
 
 
 def _transposed(rows: CsrRows, columns: NDArray[np.int32], width: int) -> Floats:
-    table = np.zeros((width, len(rows)))
+    """A dense table with a column per row; `columns` are the places of the stored values."""
+    shape = (width, len(rows))
+    table = np.zeros(shape)
     table[columns, rows.owners] = rows.values
     return table
 
 
 def _power(values: Floats, power: int) -> Floats:
-    return np.abs(values) if power == 1 else values * values
+    """|value|^power, for the powers 1 and 2."""
+    if power == 1:
+        return np.abs(values)
+    return values * values

@@ -61,7 +61,13 @@ class _Change(NamedTuple):
 
     def of_class(self, c: int) -> _Change:
         """That of one class."""
-        return _Change(*[table[:, c].copy() for table in self])
+        return _Change(
+            a2=self.a2[:, c].copy(),
+            reduced=self.reduced[:, c].copy(),
+            at_staying=self.at_staying[:, c].copy(),
+            a=self.a[:, c].copy(),
+            values=self.values[:, c].copy(),
+        )
 
 
 class _Rescaling(NamedTuple):
@@ -81,33 +87,50 @@ def project_onto(
 
     With several classes `select` gets the norms of the rows of a in place of |a| and of f(S).
     """
-    product: Any = dsymv if coefficients.ndim == 1 else dsymm
-    values = product(1.0, gram.T, coefficients)  # f(S)
-    if coefficients.ndim == 1:
-        stays = select(gram, np.abs(coefficients), values, ridge)
-    else:
-        sizes = np.sqrt(np.square(coefficients).sum(axis=1))
-        stays = select(gram, sizes, sizes, ridge)
+    a = coefficients
+    product: Any = dsymv
+    if a.ndim > 1:
+        product = dsymm
+    values = product(1.0, gram.T, a)  # f(S)
+    stays = _selected(gram, a, values=values, select=select, ridge=ridge)
     # Youngest first: this turns the lower triangle into the one that LAPACK handles faster.
     order = stays[::-1]
-    K2 = gram.take(order, 0, mode="clip").take(order, 1, mode="clip")
-    a2 = coefficients.take(order, 0)
+    rows = gram.take(order, 0, mode="clip")
+    K2 = rows.take(order, 1, mode="clip")
+    a2 = a.take(order, 0)
     at_staying = values.take(order, 0)
-    removed = at_staying - product(1.0, K2.T, a2, lower=1)  # f_1 at those that stay: K_21 a_1
-    a2 += _ridge_solve(K2, removed, ridge)  # θ
+    own = product(1.0, K2.T, a2, lower=1)  # f_2 at those that stay
+    removed = at_staying - own  # f_1 at those that stay: K_21 a_1
+    theta = _ridge_solve(K2, removed, ridge)
+    a2 += theta
     reduced = product(1.0, K2.T, a2, lower=1)
-    change = _Change(a2=a2, reduced=reduced, at_staying=at_staying, a=coefficients, values=values)
-    new = _rescaled(stays, K2[::-1, ::-1], change=change, norm=norm)
+    change = _Change(a2=a2, reduced=reduced, at_staying=at_staying, a=a, values=values)
+    oldest_first = K2[::-1, ::-1]
+    new = _rescaled(stays, oldest_first, change=change, norm=norm)
     return new._replace(coefficients=new.coefficients[::-1])
+
+
+def _selected(
+    gram: Floats, a: Floats, *, values: Floats, select: Selection, ridge: float
+) -> Integers:
+    """The examples that stay, as `select` decides from K, |a| and f(S)."""
+    if a.ndim == 1:
+        sizes = np.abs(a)
+        return select(gram, sizes, values, ridge)
+    squares = np.square(a)
+    sizes = np.sqrt(squares.sum(axis=1))
+    return select(gram, sizes, sizes, ridge)
 
 
 def merge_into_nearest(gram: Floats, coefficients: Floats, count: int, norm: float) -> Reduction:
     """Keep the `count` oldest examples; add each other coefficient to the most similar of them."""
     similar = gram[count:, :count]
-    most = similar.max(axis=1, keepdims=True)
-    # ties up to rounding: the oldest
-    nearest = np.argmax(similar >= most - NEAR_TIE * np.abs(most), axis=1)
-    added = np.bincount(nearest, coefficients[count:], minlength=count)
+    largest = similar.max(axis=1, keepdims=True)
+    slack = NEAR_TIE * np.abs(largest)
+    is_nearest = similar >= largest - slack
+    nearest = is_nearest.argmax(axis=1)  # ties up to rounding: the oldest
+    removed = coefficients[count:]
+    added = np.bincount(nearest, removed, minlength=count)
     a2 = coefficients[:count] + added
     K2 = gram[:count, :count].copy()
     reduced = dsymv(1.0, K2.T, a2)
@@ -124,9 +147,13 @@ def _rescaled(stays: Integers, K2: Floats, *, change: _Change, norm: float | Non
         squared_gap = scaling.squared_gap
         solid = scaling.solid
     else:
-        classes = range(change.a2.shape[1])
-        parts = [_rescaling(change.of_class(c), norm) for c in classes]
-        scaling = _Rescaling(*[np.array(column) for column in zip(*parts, strict=True)])
+        classes = change.a2.shape[1]
+        parts = []
+        for c in range(classes):
+            part = _rescaling(change.of_class(c), norm)
+            parts.append(part)
+        columns = zip(*parts, strict=True)
+        scaling = _Rescaling(*map(np.array, columns))
         squared_gap = scaling.squared_gap.sum()
         solid = bool(scaling.solid.all())
     return Reduction(
@@ -143,7 +170,8 @@ def _rescaled(stays: Integers, K2: Floats, *, change: _Change, norm: float | Non
 def _rescaling(change: _Change, norm: float | None) -> _Rescaling:
     """How f̄ of one class is rescaled to `norm`, or to ‖f‖ without `norm`."""
     a2 = change.a2
-    before = math.sqrt(max(ddot(change.a, change.values), 0.0))
+    square_before = ddot(change.a, change.values)
+    before = math.sqrt(max(square_before, 0.0))
     target = before if norm is None else norm
     square = ddot(a2, change.reduced)
     total = dasum(a2)
@@ -156,7 +184,8 @@ def _rescaling(change: _Change, norm: float | None) -> _Rescaling:
         factor = 1.0
         after = math.sqrt(max(square, 0.0))
     shared = ddot(a2, change.at_staying)  # ⟨f, f̄⟩ before rescaling
-    squared_gap = before * before - 2 * factor * shared + after * after
+    mixed = 2 * factor * shared
+    squared_gap = before * before - mixed + after * after
     return _Rescaling(
         factor=factor,
         norm=after,
@@ -174,11 +203,14 @@ def choose_largest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     """
     half = len(sizes) // 2
     order = sizes.argsort()
-    largest = max(sizes.item(order.item(-1)), TINY)
-    smallest_staying = sizes.item(order.item(-half))
-    largest_removed = sizes.item(order.item(-half - 1))
-    if smallest_staying - largest_removed <= 2 * SLACK * largest:
-        order = _younger_first(sizes, SLACK * largest)  # so that the older are in the last half
+    last = order.item(-1)
+    staying = order.item(-half)
+    removed = order.item(-half - 1)
+    largest = max(sizes.item(last), TINY)
+    slack = SLACK * largest
+    gap = sizes.item(staying) - sizes.item(removed)
+    if gap <= 2 * slack:
+        order = _younger_first(sizes, slack)  # so that the older are in the last half
     stays = order[len(order) - half :]
     stays.sort()
     return stays
@@ -200,22 +232,25 @@ def choose_greedily(gram: Floats, sizes: Floats, values: Floats, ridge: float) -
     panel = np.empty((panel_size, size))  # row k: a column of the factor
     taken = np.zeros(size, dtype=bool)
     gain = residual * residual / distance
-    floor = 1e-20 * float(gain.max())
+    largest = float(gain.max())
+    floor = 1e-20 * largest
     for number in range(size // 2):
         k = number % panel_size
         if number and not k:
             left = dsyrk(-1.0, panel.T, beta=1.0, c=left, overwrite_c=1)
-        np.divide(np.multiply(residual, residual, out=gain), distance, out=gain)
+        np.multiply(residual, residual, out=gain)
+        np.divide(gain, distance, out=gain)
         best = _largest_gain(gain, taken, floor)
         pivot = math.sqrt(distance.item(best))
         column = panel[k]
-        column[:best] = left[:best, best]
-        column[best:] = left[best, best:]
+        _copy_column(left, best, out=column)
         column[best] += ridge
         if k:
-            column -= panel[:k, best] @ panel[:k]
+            earlier = panel[:k]
+            column -= earlier[:, best] @ earlier
         column /= pivot
-        daxpy(column, residual, a=-residual.item(best) / pivot)  # in place
+        step = -residual.item(best) / pivot
+        daxpy(column, residual, a=step)  # in place
         distance -= np.multiply(column, column, out=gain)
         np.maximum(distance, ridge, out=distance)
         taken[best] = True
@@ -223,12 +258,22 @@ def choose_greedily(gram: Floats, sizes: Floats, values: Floats, ridge: float) -
     return np.flatnonzero(taken)
 
 
+def _copy_column(upper: Floats, j: int, out: Floats) -> None:
+    """Copy column j of a symmetric matrix, of which only the upper triangle is valid."""
+    out[:j] = upper[:j, j]
+    out[j:] = upper[j, j:]
+
+
 def _largest_gain(gain: Floats, taken: NDArray[np.bool_], floor: float) -> int:
     """The oldest example of largest gain, up to rounding; the oldest not taken if none is left."""
-    most = gain.item(gain.argmax())
-    if most > floor:
-        return int((gain >= most * (1 - NEAR_TIE)).argmax())
-    return int(taken.argmin())
+    best = gain.argmax()
+    largest = gain.item(best)
+    if largest > floor:
+        enough = largest * (1 - NEAR_TIE)
+        first = (gain >= enough).argmax()
+    else:
+        first = taken.argmin()
+    return int(first)
 
 
 def choose_nearest(gram: Floats, sizes: Floats, *_: object) -> Integers:
@@ -245,21 +290,25 @@ def choose_nearest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     """
     nearest, shared = _neighbours(gram)
     squares = sizes * sizes
-    losses = squares * np.maximum(gram.diagonal() - shared, 0.0)
+    distances = np.maximum(gram.diagonal() - shared, 0.0)
+    losses = squares * distances
     # relative to a²: if every example has a duplicate, all losses are 0 up to rounding
     largest = max(losses.max(), 1e-4 * squares.max(), TINY / SLACK)
-    order: list[int] = _younger_first(losses, SLACK * largest).tolist()
-    left = max(len(sizes) // 4, 1)
-    stays = [True] * len(sizes)
-    needed = [False] * len(sizes)  # neighbours of removed examples
+    ordered = _younger_first(losses, SLACK * largest)
+    order: list[int] = ordered.tolist()
+    size = len(sizes)
+    left = max(size // 4, 1)
+    stays = [True] * size
+    needed = [False] * size  # neighbours of removed examples
     for i in order:
         j = nearest[i]
-        if not needed[i] and stays[j]:
-            stays[i] = False
-            needed[j] = True
-            left -= 1
-            if not left:
-                break
+        if needed[i] or not stays[j]:
+            continue
+        stays[i] = False
+        needed[j] = True
+        left -= 1
+        if not left:
+            break
     rest = [i for i in order if stays[i]]
     for i in rest[:left]:
         stays[i] = False
@@ -269,21 +318,29 @@ def choose_nearest(gram: Floats, sizes: Floats, *_: object) -> Integers:
 def _neighbours(gram: Floats) -> tuple[list[int], Floats]:
     """The neighbour j of each example i, and `κ_ij²/κ_jj`."""
     diagonal = gram.diagonal()
+    divisors = np.where(diagonal > 0, diagonal, np.inf)
+    lengths = np.sqrt(divisors)
     # square roots of κ²/κ_jj have the same order and are not denormal
-    shared = np.abs(gram)
-    shared *= 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
-    shared.reshape(-1)[:: len(gram) + 1] = -1.0  # no example is its own neighbour
-    most = np.maximum(shared.max(axis=1), 0.0)
-    most *= most
-    enough = np.sqrt(np.maximum(most - SLACK, 0.0))
-    nearest: list[int] = (shared >= enough[:, None]).argmax(axis=1).tolist()
-    return nearest, most
+    roots = np.abs(gram)
+    roots *= 1.0 / lengths
+    flat = roots.reshape(-1)
+    flat[:: len(gram) + 1] = -1.0  # no example is its own neighbour
+    largest = roots.max(axis=1)
+    shared = np.maximum(largest, 0.0)
+    shared *= shared
+    enough = np.maximum(shared - SLACK, 0.0)
+    limits = np.sqrt(enough)
+    is_nearest = roots >= limits[:, None]
+    nearest = is_nearest.argmax(axis=1)
+    return nearest.tolist(), shared
 
 
 def _younger_first(values: Floats, unit: float) -> Integers:
     """Indices sorted by value, rounded to multiples of `unit`; ties: the youngest first."""
-    youngest_first = np.rint(values / unit)[::-1]
-    return len(values) - 1 - youngest_first.argsort(kind="stable")
+    rounded = np.rint(values / unit)
+    youngest_first = rounded[::-1]
+    order = youngest_first.argsort(kind="stable")
+    return len(values) - 1 - order
 
 
 def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
@@ -291,21 +348,27 @@ def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
 
     Only the upper triangle of K is read.
     """
-    noise = len(K) ** 2 * EPS  # κ <= 1, so the largest eigenvalue is at most len(K)
-    if ridge > noise:
+    size = len(K)
+    rounding = size**2 * EPS  # κ <= 1, so the largest eigenvalue is at most the size of K
+    if ridge > rounding:
         # Values far below the rounding of 1 become 0: their products would be denormal numbers,
         # with which some CPUs take four times as long.
         regular = K + 1.0
         regular -= 1.0
-        regular.reshape(-1)[:: len(K) + 1] += ridge
+        flat = regular.reshape(-1)
+        flat[:: size + 1] += ridge
         # the transpose has the memory order of LAPACK
         _, solution, info = dposv(regular.T, right, lower=1, overwrite_a=1)
         if info == 0:
             return np.asarray(solution)
     eigenvalues, vectors = np.linalg.eigh(K, UPLO="U")
-    solid = eigenvalues > noise
-    inverse = solid / np.where(solid, eigenvalues + ridge, 1.0)
-    return np.asarray(vectors @ (inverse * (vectors.T @ right).T).T)
+    solid = eigenvalues > rounding
+    divisors = np.where(solid, eigenvalues + ridge, 1.0)
+    inverse = solid / divisors
+    components = vectors.T @ right
+    scaled = inverse * components.T
+    solution = vectors @ scaled.T
+    return np.asarray(solution)
 
 
 SELECT: dict[str, Selection] = {

@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -175,7 +175,7 @@ def _pointers(lengths: NDArray[Any]) -> Integers:
     return np.concatenate(([0], np.cumsum(lengths)))
 
 
-def _is_vector(array: Any, kind: str) -> bool:
+def _is_vector(array: object, kind: str) -> bool:
     """Whether this is a one-dimensional array with a dtype of this kind."""
     if not isinstance(array, np.ndarray):
         return False
@@ -185,7 +185,17 @@ def _is_vector(array: Any, kind: str) -> bool:
 Rows: TypeAlias = Floats | CsrRows
 
 
-def as_rows(data: Any) -> Rows:
+class SparseMatrix(Protocol):
+    """A sparse matrix or array of SciPy."""
+
+    def tocsr(self) -> Any: ...
+
+
+RowsLike: TypeAlias = ArrayLike | CsrRows | SparseMatrix
+"""What `as_rows` converts to rows."""
+
+
+def as_rows(data: RowsLike) -> Rows:
     """Convert array-likes and SciPy sparse matrices or arrays to `Rows`; checks `CsrRows`."""
     if isinstance(data, CsrRows):
         data.check()

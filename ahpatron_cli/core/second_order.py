@@ -55,7 +55,7 @@ class Products:
     def fetch(self, rounds: Integers) -> None:
         """Compute both products for these rounds, which is faster than one by one; only once."""
         n = self._matrix.n
-        self.images = self._matrix.images(self._K[rounds, :n])
+        self.images = self._matrix.rows_times_base(self._K[rounds, :n])
         self.moves = self.images @ self._K[:, :n].T
         self.places = {t: place for place, t in enumerate(rounds.tolist())}
 
@@ -65,7 +65,7 @@ class Products:
         if place is not None:
             return self.images[place]
         if t not in self._single_images:
-            self._single_images[t] = self._matrix.image(self._K[t])
+            self._single_images[t] = self._matrix.times_base(self._K[t])
         return self._single_images[t]
 
     def images_of(self, rounds: Sequence[int]) -> Floats:
@@ -331,7 +331,7 @@ class SecondOrder(SpanExpansion):
 
     def __init__(self, kernel: Kernel, budget: int, classes: tuple[int, ...] = ()) -> None:
         self.head = Head(classes)
-        super().__init__(kernel, classes, most=budget)
+        super().__init__(kernel, classes, limit=budget)
 
     @property
     def heads(self) -> Sequence[Head]:
@@ -408,7 +408,7 @@ class SecondOrder(SpanExpansion):
         if squared > tolerance:
             self.alive[self.n + self.t] = True
             self.size += 1
-            self.grow(d, squared)
+            self.extend_inverse(d, squared)
             for head in self.heads:
                 head.join(d, squared)
 

@@ -35,7 +35,7 @@ class SpanExpansion(Expansion):
 
     Rounding errors accumulate in Q: after a number of joins it is compared with K, and recomputed
     if it has drifted. With `gram=True`, for examples that may be close to the span, K is kept and
-    used to refine projections. Q is kept until |S| = `most`; `drift` is the error of K·Q - I that
+    used to refine projections. Q is kept until |S| = `limit`; `drift` is the error of K·Q - I that
     remained after Q was recomputed. `spans` says whether Q is kept.
     """
 
@@ -54,26 +54,30 @@ class SpanExpansion(Expansion):
         classes: tuple[int, ...] = (),
         *,
         gram: bool = False,
-        most: int | None = None,
+        limit: int | None = None,
     ) -> None:
         super().__init__(kernel, classes, gram=gram)
         self.Q = Symmetric()
         self.drift = 0.0
         self._joined = 0
-        self._most = most
+        self._most = limit  # the name in saved models
         self.spans = self._has_room()
 
     def _has_room(self) -> bool:
-        return self._most is None or self.size < self._most
+        """Whether S is smaller than the limit."""
+        if self._most is None:
+            return True
+        return self.size < self._most
 
     def check(self, state: StateReader) -> None:
         super().check(state)
-        self.spans = self._has_room() and self.Q.size == self.size  # once given up, Q is empty
+        is_kept = self.Q.size == self.size  # once given up, Q is empty
+        self.spans = is_kept and self._has_room()
 
     def open(self, block: Points, start: int = 0) -> None:
         super().open(block, start)
         if self.spans:
-            self.Q.open(len(self.a), block.size)
+            self.Q.open(self.columns, room=block.size)
 
     def close(self) -> None:
         spans = self.spans
@@ -86,11 +90,15 @@ class SpanExpansion(Expansion):
         if spans and self._joined >= probe_after:
             self._probe()
 
-    def add(self, c: Any, radius: float | None = None) -> None:
-        """`f ← f + c·κ(x,·)`; only when Q is no longer kept, before that use `join` or `move`."""
+    def add(self, coefficient: float | Floats, radius: float | None = None) -> None:
+        """`f ← f + coefficient·κ(x,·)`; only when Q is no longer kept.
+
+        Before that, use `add_example` or `add_projection`.
+        """
         if self.spans:
-            raise TypeError("K^{-1} is kept: use `projection`, then `join` or `move`")
-        super().add(c, radius)
+            message = "K^{-1} is kept: use `projection`, then `add_example` or `add_projection`"
+            raise TypeError(message)
+        super().add(coefficient, radius)
 
     def drop(self, column: int) -> None:
         """Remove an example from S and from Q."""
@@ -101,37 +109,49 @@ class SpanExpansion(Expansion):
     def projection(self) -> tuple[Floats, float]:
         """`d = Q·κ(S,x)`, by column, and δ² of the current example x; 0 if x is in the span."""
         k = self.k  # entries outside S are multiplied by zeros of Q
+        own = self.diagonal[self.t]
         d = self.Q.times(k)
-        squared = self.diagonal[self.t] - ddot(k, d)
+        residual = own - ddot(k, d)
         floor = SLACK
-        if squared < NEAR_SPAN and self._matrix is not None:  # few digits are left: refine d once
-            support = self.support
-            residual = np.zeros(len(k))
-            residual[support] = k[support] - self.gram() @ d[support]
-            d += self.Q.times(residual)
-            squared = self.diagonal[self.t] - ddot(k, d)
-            floor = max(floor, SPAN_ERROR * self.Q.diagonal().max())
-        if not squared > floor:  # or NaN
-            squared = 0.0
-        return d, squared
+        if residual < NEAR_SPAN and self._matrix is not None:  # few digits are left: refine d once
+            d += self._correction(k, d)
+            residual = own - ddot(k, d)
+            largest = self.Q.diagonal().max()
+            floor = max(floor, SPAN_ERROR * largest)
+        if not residual > floor:  # or NaN
+            residual = 0.0
+        return d, residual
 
-    def grow(self, d: Floats, squared: float) -> None:
+    def _correction(self, k: Floats, d: Floats) -> Floats:
+        """What one step of iterative refinement adds to a solution d of K·d = k."""
+        support = self.support
+        explained = self.gram() @ d[support]
+        missing = np.zeros(len(k))
+        missing[support] = k[support] - explained
+        return self.Q.times(missing)
+
+    def extend_inverse(self, d: Floats, residual: float) -> None:
         """Update Q for the current example x, which joins S; d and δ² > 0 are its projection."""
-        d[self.n + self.t] = -1.0
-        self.Q.change(d, 1.0 / squared)
+        column = self.n + self.t
+        d[column] = -1.0
+        self.Q.change(d, 1.0 / residual)
         self._joined += 1
         self.spans = self._has_room()
 
-    def join(self, c: Any, d: Floats, squared: float) -> None:
-        """`f ← f + c·κ(x,·)` for an x outside the span; d and δ² are from `projection`."""
-        Expansion.add(self, c)
-        self.grow(d, squared)
+    def add_example(self, coefficient: float | Floats, d: Floats, residual: float) -> None:
+        """`f ← f + coefficient·κ(x,·)` for an x outside the span; x joins S.
 
-    def move(self, c: Any, d: Floats, squared: float) -> None:
-        """`f ← f + c·Σ d_i κ(s_i,·)`: c times the projection of κ(x,·) onto the span of S."""
-        explained = self.diagonal[self.t] - squared  # the squared norm of the projection
-        self.square += c * (2.0 * self.value + c * explained)
-        self.shift(c * d)
+        d and the residual δ² are from `projection`.
+        """
+        Expansion.add(self, coefficient)
+        self.extend_inverse(d, residual)
+
+    def add_projection(self, coefficient: float, d: Floats, residual: float) -> None:
+        """`f ← f + coefficient·Σ d_i κ(s_i,·)`: of κ(x,·), only its projection onto the span."""
+        explained = self.diagonal[self.t] - residual  # the squared norm of the projection
+        slope = 2.0 * self.value
+        self.square += coefficient * (slope + coefficient * explained)
+        self.shift(coefficient * d)
 
     def _probe(self) -> None:
         """Recompute Q if it has drifted from K^{-1}."""
@@ -141,7 +161,8 @@ class SpanExpansion(Expansion):
             gram = self.kernel.between(self.points, self.points)
         else:
             gram = self._matrix.whole(self.size)
-        if self._error(gram) > max(DRIFT, 10 * self.drift):
+        tolerated = max(DRIFT, 10 * self.drift)
+        if self._error(gram) > tolerated:
             self.Q.set_inverse(gram)
             self.drift = self._error(gram)
 
@@ -150,10 +171,14 @@ class SpanExpansion(Expansion):
         rng = np.random.default_rng(self.size)
         v = rng.choice([-1.0, 1.0], self.size)
         self.Q.settle()
-        product = dsymv(1.0, self.Q.A, v, lower=1) if self.size else v
+        product = v
+        if self.size:
+            product = dsymv(1.0, self.Q.A, v, lower=1)
         errors = np.abs(gram @ product - v)
         largest = float(errors.max(initial=0.0))
-        return largest if math.isfinite(largest) else math.inf
+        if math.isnan(largest):
+            return math.inf
+        return largest
 
 
 class PrunedExpansion(SpanExpansion):
@@ -169,30 +194,36 @@ class PrunedExpansion(SpanExpansion):
         super().__init__(kernel)
         self._in_span = in_span
 
-    def add(self, c: Any, radius: float | None = None) -> None:
-        """`f ← f + c·κ(x,·)`; if x is in the span of S, without adding x."""
-        d, squared = self.projection()
-        if squared <= self._in_span * self.diagonal[self.t]:
-            self.move(c, d, squared)
+    def add(self, coefficient: Any, radius: float | None = None) -> None:
+        """`f ← f + coefficient·κ(x,·)`; if x is in the span of S, without adding x."""
+        d, residual = self.projection()
+        own = self.diagonal[self.t]
+        if residual <= self._in_span * own:
+            self.add_projection(coefficient, d, residual)
         else:
-            self.join(c, d, squared)
+            self.add_example(coefficient, d, residual)
         if radius is not None:
             self.project(radius)
 
     def distances(self) -> Floats:
         """Distance `γ_j = |a_j|/√Q_jj` of f to the span of S without j, in order of age."""
         support = self.support
-        roots = np.sqrt(self.Q.diagonal().take(support))
-        sizes = np.abs(self.a.take(support)) * self.scale
+        diagonal = self.Q.diagonal().take(support)
+        roots = np.sqrt(diagonal)
+        a = self.a.take(support)
+        sizes = np.abs(a) * self.scale
         return np.asarray(sizes / roots)
 
     def project_smallest(self, sizes: Floats | None = None) -> None:
         """Remove the example with the smallest entry of `sizes` (default |a|) and project f."""
         support = self.support
         if sizes is None:
-            sizes = np.abs(self.a.take(support))
-        smallest = first_smallest(sizes, float(sizes.max()))
+            a = self.a.take(support)
+            sizes = np.abs(a)
+        largest = float(sizes.max())
+        smallest = first_smallest(sizes, largest)
         j = support.item(smallest)
-        c = self.scale * self.a.item(j)
+        coefficient = self.scale * self.a.item(j)
         Expansion.drop(self, j)
-        self.shift(c * self.Q.leave(j))
+        projection = self.Q.leave(j)
+        self.shift(coefficient * projection)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 
@@ -18,8 +18,12 @@ from ahpatron_cli.core.errors import StateError
 
 State: TypeAlias = dict[str, Any]
 """A state: values are bool, int, float, str, None, arrays (float64, int64, int32) or states."""
-DTYPES: dict[str, Any] = {"#": np.int64, "%": np.int32}
-NOT_SET: Any = object()
+DTYPES: dict[str, type[np.generic]] = {"#": np.int64, "%": np.int32}
+SAVED_DTYPES = ("<f8", "<i8", "<i4")
+PLAIN = (bool, int, float, str, type(None))
+Form: TypeAlias = type | str
+"""The form of an attribute, see `Stateful`."""
+NOT_SET: Final = object()
 """In place of the current value of an attribute, in objects that are created from a state."""
 
 
@@ -56,7 +60,8 @@ class Stateful:
         """The state of the object between two blocks, as a nested dict."""
         state: State = {"class": self.state_name}
         for name in self.state_fields:
-            state[name.lstrip("_")] = self._plain(name)
+            key = name.lstrip("_")
+            state[key] = self._plain(name)
         return state
 
     def load_state_dict(self, state: StateReader) -> None:
@@ -65,60 +70,93 @@ class Stateful:
             raise state.refusal("class", "has no state")
         lengths: dict[str, int] = {}
         for name, form in self.state_fields.items():
-            key = name.lstrip("_")
-            now = getattr(self, name, NOT_SET)
-            target = now if isinstance(now, Stateful) else None
-            kinds = (form,) if isinstance(form, type) else ()
-            value = state.value(key, target, kinds)
-            if not _fits(value, form, now=now, lengths=lengths):
-                raise state.refusal(key, "has an invalid value")
-            if getattr(form, "__name__", "") == "Points":
-                letter = "s" if name == "points" else name[0]
-                lengths[letter] = 0 if value is None else value.size
+            value = self._restored(name, form, state, lengths=lengths)
             setattr(self, name, value)
         self.check(state)
+
+    def _restored(
+        self, name: str, form: Form, state: StateReader, *, lengths: dict[str, int]
+    ) -> Any:
+        """The value of an attribute in a state, once it was checked."""
+        key = name.lstrip("_")
+        now = getattr(self, name, NOT_SET)
+        target = None
+        if isinstance(now, Stateful):
+            target = now
+        kinds: tuple[type, ...] = ()
+        if isinstance(form, type):
+            kinds = (form,)
+        value = state.value(key, target, kinds)
+        if not _fits(value, form, now=now, lengths=lengths):
+            raise state.refusal(key, "has an invalid value")
+        if getattr(form, "__name__", "") == "Points":
+            letter = name[0]
+            if name == "points":
+                letter = "s"
+            lengths[letter] = 0
+            if value is not None:
+                lengths[letter] = value.size
+        return value
 
     def check(self, state: StateReader) -> None:
         """Raise a `StateError` if the restored attributes are inconsistent."""
 
     def _plain(self, name: str) -> Any:
+        """The value of an attribute as a number, text, array or state."""
         value = getattr(self, name)
         if isinstance(value, Stateful):
             return value.state_dict()
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, np.ndarray):
-            can_be_saved = value.dtype.str in ("<f8", "<i8", "<i4")
+            can_be_saved = value.dtype.str in SAVED_DTYPES
         else:
-            can_be_saved = isinstance(value, bool | int | float | str | None)
+            can_be_saved = isinstance(value, PLAIN)
         if not can_be_saved:
+            kind = type(self).__name__
             problem = "is neither a number nor text nor an array of float64, int64 or int32"
-            raise StateError(f"{type(self).__name__}.{name} cannot be saved: it {problem}")
+            raise StateError(f"{kind}.{name} cannot be saved: it {problem}")
         return value
 
 
-def _fits(value: Any, form: Any, now: Any, lengths: dict[str, int]) -> bool:
+def _fits(value: object, form: Form, now: object, lengths: dict[str, int]) -> bool:
     """Whether a value has this form; `lengths` collects the dimensions by letter.
 
     `now` is the current value, or `NOT_SET` if the object is created from its state.
     """
-    none_fits = value is None and (now is None or now is NOT_SET)
     if form is int:
-        return type(value) is int and 0 <= value < 2**63
-    if form is float or form == "any":
-        return _is_number(value, now=now, finite=form is float)
+        return _is_count(value)
+    if form is float:
+        return _is_number(value, now=now, finite=True)
+    if form == "any":
+        return _is_number(value, now=now, finite=False)
+    none_fits = value is None and (now is None or now is NOT_SET)
     if isinstance(form, type):
         return isinstance(value, form) or none_fits
-    if form[-1] == "?" and (value is None or now is None):
+    if form.endswith("?") and (value is None or now is None):
         return none_fits
     if form in ("fixed", "fixed?"):
-        if type(value) not in (int, float):
-            return False
-        return 0 <= value < math.inf and (now is NOT_SET or value == now)
+        return _is_fixed(value, now)
     return _is_array(value, form, now=now, lengths=lengths)
 
 
-def _is_number(value: Any, now: Any, finite: bool) -> bool:
+def _is_count(value: object) -> bool:
+    """Whether a value is an integer >= 0; True and False are none."""
+    if type(value) is not int:
+        return False
+    return 0 <= value < 2**63
+
+
+def _is_fixed(value: object, now: object) -> bool:
+    """Whether a value is a number >= 0 that equals the current one, if there is one."""
+    if type(value) is not int and type(value) is not float:
+        return False
+    if not 0 <= value < math.inf:
+        return False
+    return now is NOT_SET or value == now
+
+
+def _is_number(value: object, now: object, finite: bool) -> bool:
     """Whether a value is a float, or an array of floats in its place (one per class)."""
     if isinstance(value, np.ndarray):
         if now is NOT_SET:
@@ -130,22 +168,25 @@ def _is_number(value: Any, now: Any, finite: bool) -> bool:
     return math.isfinite(value) or not finite
 
 
-def _is_array(value: Any, form: str, now: Any, lengths: dict[str, int]) -> bool:
+def _is_array(value: object, form: str, now: object, lengths: dict[str, int]) -> bool:
     """Whether a value is an array of this form (see `_fits`)."""
     letters = form.strip("#%.?")
+    count = len(letters)
     dtype = DTYPES.get(form[0], np.float64)
     if not isinstance(value, np.ndarray) or value.dtype != dtype:
         return False
-    if value.ndim < len(letters):
+    if value.ndim < count:
         return False
     for letter, length in zip(letters, value.shape, strict=False):
-        if lengths.setdefault(letter, length) != length:
+        expected = lengths.setdefault(letter, length)
+        if length != expected:
             return False
-    further: tuple[int, ...] = ()
-    if form.endswith("..."):
-        model = value if now is NOT_SET else now
-        further = model.shape[len(letters) :]
-    return bool(value.shape[len(letters) :] == further)
+    further = value.shape[count:]
+    if not form.endswith("..."):
+        return not further
+    if now is NOT_SET:
+        return True
+    return isinstance(now, np.ndarray) and further == now.shape[count:]
 
 
 class StateReader:
@@ -164,29 +205,33 @@ class StateReader:
         content = self.take(name)
         if not isinstance(content, Mapping):
             raise self.refusal(name, "must be a group of values")
-        context = {**self.context, **context}
-        return StateReader(content, context, path=f"{self._path}{name}.")
+        shared = {**self.context, **context}
+        path = f"{self._path}{name}."
+        return StateReader(content, shared, path=path)
 
     def value(self, name: str, target: Stateful | None = None, kinds: tuple[type, ...] = ()) -> Any:
         """Read a number, text, None, a finite array, or an object of one of the classes `kinds`.
 
         If the object has the class of `target`, its state is loaded into `target`.
         """
-        if isinstance(self._content.get(name), Mapping):
+        content = self._content.get(name)
+        if isinstance(content, Mapping):
             return self._object(name, target, kinds)
         value = self.take(name)
         if isinstance(value, np.ndarray):
-            if not np.isfinite(value).all():
+            finite = np.isfinite(value)
+            if not finite.all():
                 raise self.refusal(name, "has values that are not finite")
             return np.array(value, order="K")  # a copy, never a memory map
-        if not isinstance(value, bool | int | float | str | None):
+        if not isinstance(value, PLAIN):
             raise self.refusal(name, "is of an unknown type")
         return value
 
     def _object(self, name: str, target: Stateful | None, kinds: tuple[type, ...]) -> Stateful:
         """Read an object, see `value`."""
         with self.part(name) as part:
-            kind = Stateful.classes_by_name.get(str(part.take("class")))
+            class_name = str(part.take("class"))
+            kind = Stateful.classes_by_name.get(class_name)
             if kind is None:
                 raise self.refusal(name, "is of another class")
             if target is None or type(target) is not kind:

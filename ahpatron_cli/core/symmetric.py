@@ -37,8 +37,11 @@ class Symmetric(Stateful):
     _spare: Floats = np.empty(0)  # memory for A when it grows: both are used in turn
 
     def __init__(self, A: Floats | None = None) -> None:
-        self.A: Floats = np.zeros((0, 0), order="F") if A is None else A
-        self.V = np.empty((0, len(self.A)))
+        if A is None:
+            A = np.zeros((0, 0), order="F")
+        size = len(A)
+        self.A: Floats = A
+        self.V = np.empty((0, size))
         self.s = np.empty(0)
 
     def check(self, state: StateReader) -> None:
@@ -49,79 +52,94 @@ class Symmetric(Stateful):
         """Number of rows of the matrix, between two blocks."""
         return self.V.shape[1]
 
-    def open(self, columns: int, most: int) -> None:
-        """Start a block with this many columns; room for `most` changes, which may grow."""
+    def open(self, columns: int, room: int) -> None:
+        """Start a block with this many columns, and room for this many changes, which may grow."""
         waiting = self.V
         count, old_columns = waiting.shape
+        rows = count + room
+        needed = rows * columns
+        if needed > len(self._room):  # reuse memory: allocating per block is slow
+            self._room = np.empty(2 * needed)
+        V = self._room[:needed].reshape(rows, columns)
+        V[:count, :old_columns] = waiting
+        V[:count, old_columns:] = 0.0
+        self.V = V
+        spare = np.empty(room)
+        self.s = np.concatenate((self.s, spare))
         self.n = len(self.A)
         self.count = count
-        rows = count + most
-        if rows * columns > len(self._room):  # reuse memory: allocating per block is slow
-            self._room = np.empty(2 * rows * columns)
-        self.V = self._room[: rows * columns].reshape(rows, columns)
-        self.V[:count, :old_columns] = waiting
-        self.V[:count, old_columns:] = 0.0
-        self.s = np.concatenate((self.s, np.empty(most)))
         self._diagonal: Floats | None = None
         self._counted = 0
 
-    def images(self, k: Floats) -> Floats:
+    def rows_times_base(self, k: Floats) -> Floats:
         """`A·k_i` over the first n columns for each row k_i, array of shape (rows, n)."""
-        k = flush(k[:, : self.n].copy())
-        if not k.size:
-            return k
-        images = flush(dsymm(1.0, self.A, k.T, lower=1))
-        return images.T
+        old = k[:, : self.n]
+        flushed = flush(old.copy())
+        if not flushed.size:
+            return flushed
+        products = dsymm(1.0, self.A, flushed.T, lower=1)
+        products = flush(products)
+        return products.T
 
-    def image(self, k: Floats) -> Floats:
+    def times_base(self, k: Floats) -> Floats:
         """A·k over the first n columns."""
-        if not self.n:
+        n = self.n
+        if not n:
             return np.empty(0)
-        return np.asarray(dsymv(1.0, self.A, k[: self.n], lower=1))
+        product = dsymv(1.0, self.A, k[:n], lower=1)
+        return np.asarray(product)
 
-    def times(self, k: Floats, image: Floats | None = None) -> Floats:
-        """Product of the matrix and k, by column; `image` is A·k, if it is known."""
-        if self.count:  # by BLAS, three times as fast as NumPy
-            V = self.V[: self.count].T
+    def times(self, k: Floats, base: Floats | None = None) -> Floats:
+        """Product of the matrix and k, by column; `base` is A·k, if it is known."""
+        count = self.count
+        if count:  # by BLAS, three times as fast as NumPy
+            V = self.V[:count].T
             w = dgemv(1.0, V, k, trans=1)
-            w *= self.s[: self.count]
+            w *= self.s[:count]
             out = dgemv(1.0, V, w)
         else:
             out = np.zeros(len(k))
-        out[: self.n] += self.image(k) if image is None else image
+        if base is None:
+            base = self.times_base(k)
+        out[: self.n] += base
         return np.asarray(out)
 
     def change(self, v: Floats, s: float) -> None:
         """Add `s·v·vᵀ` to the matrix; v is a vector by column."""
-        if self.count == len(self.V):
-            self.V = np.concatenate((self.V, np.empty_like(self.V)))
-            self.s = np.concatenate((self.s, np.empty_like(self.s)))
-        self.V[self.count] = v
-        self.s[self.count] = s
-        self.count += 1
+        count = self.count
+        if count == len(self.V):
+            more_rows = np.empty_like(self.V)
+            self.V = np.concatenate((self.V, more_rows))
+            more_factors = np.empty_like(self.s)
+            self.s = np.concatenate((self.s, more_factors))
+        self.V[count] = v
+        self.s[count] = s
+        self.count = count + 1
 
     def diagonal(self) -> Floats:
         """The diagonal, by column."""
-        if self._diagonal is None:
-            self._diagonal = np.zeros(self.V.shape[1])
-            self._diagonal[: self.n] = self.A.diagonal()
-        if self._counted < self.count:
-            new = slice(self._counted, self.count)
-            self._diagonal += self.s[new] @ np.square(self.V[new])
-            self._counted = self.count
-        return self._diagonal
+        diagonal = self._diagonal
+        if diagonal is None:
+            columns = self.V.shape[1]
+            diagonal = np.zeros(columns)
+            diagonal[: self.n] = self.A.diagonal()
+            self._diagonal = diagonal
+        count = self.count
+        if self._counted < count:
+            new = slice(self._counted, count)
+            squares = np.square(self.V[new])
+            diagonal += self.s[new] @ squares
+            self._counted = count
+        return diagonal
 
     def leave(self, j: int) -> Floats:
         """Remove example j from this K^{-1}; return its projection onto the others, by column."""
         # with q = K^{-1} e_j the projection is -q/q_j, and K^{-1} - q·qᵀ/q_j the new inverse
-        V = self.V[: self.count]
-        q: Floats = np.dot(V[:, j] * self.s[: self.count], V)
-        if j < self.n:
-            q[:j] += self.A[j, :j]
-            q[j : self.n] += self.A[j:, j]
+        q = self._column(j)
         own = q.item(j)
         self.change(q, -1.0 / own)
-        self.diagonal()[j] = 0.0
+        diagonal = self.diagonal()
+        diagonal[j] = 0.0
         if j < self.n:
             self.A[j, :j] = 0.0
             self.A[j:, j] = 0.0
@@ -130,20 +148,38 @@ class Symmetric(Stateful):
         q /= -own
         return q
 
+    def _column(self, j: int) -> Floats:
+        """Column j of the matrix, by column."""
+        count = self.count
+        n = self.n
+        V = self.V[:count]
+        shares = V[:, j] * self.s[:count]
+        column: Floats = np.dot(shares, V)
+        if j < n:
+            column[:j] += self.A[j, :j]
+            column[j:n] += self.A[j:, j]
+        return column
+
     def close(self, support: Integers) -> None:
         """End the block, keeping only the columns in `support`."""
-        self.V = self.V[: self.count]
-        self.s = self.s[: self.count].copy()
-        old = int(support.searchsorted(self.n))
-        if old < self.n:
+        count = self.count
+        n = self.n
+        V = self.V[:count]
+        self.s = self.s[:count].copy()
+        old = int(support.searchsorted(n))
+        some_left = old < n
+        if some_left:
             stays = support[:old]
-            self.A = np.asfortranarray(self.A[np.ix_(stays, stays)])
-        if len(support) < self.V.shape[1]:
-            self.V = self.V.take(support, 1)
-        if self.count > self.waiting or old < self.n:
+            square = np.ix_(stays, stays)
+            self.A = np.asfortranarray(self.A[square])
+        columns = V.shape[1]
+        if len(support) < columns:
+            V = V.take(support, 1)
+        self.V = V
+        if some_left or count > self.waiting:
             self.settle()
         else:
-            self.V = self.V.copy()  # its memory is reused by the next block
+            self.V = V.copy()  # its memory is reused by the next block
 
     def settle(self) -> None:
         """Apply all pending changes to A; only between two blocks."""
@@ -151,23 +187,33 @@ class Symmetric(Stateful):
         if n > len(self.A):
             self._enlarge(n)
         if n:
-            roots = np.sqrt(np.abs(self.s))
-            v = flush(self.V * roots[:, None], math.sqrt(FLUSHED))
-            for sign in (1.0, -1.0):
-                chosen = self.s * sign > 0
-                if chosen.any():
-                    part = v if chosen.all() else v[chosen]
-                    dsyrk(sign, part.T, beta=1.0, c=self.A, lower=1, overwrite_c=1)
+            self._apply()
         self.V = np.empty((0, n))
         self.s = np.empty(0)
+
+    def _apply(self) -> None:
+        """Add the pending changes to A: those with positive factors, then the others."""
+        sizes = np.abs(self.s)
+        roots = np.sqrt(sizes)
+        scaled = self.V * roots[:, None]
+        scaled = flush(scaled, math.sqrt(FLUSHED))
+        for sign in (1.0, -1.0):
+            chosen = self.s * sign > 0
+            if not chosen.any():
+                continue
+            part = scaled
+            if not chosen.all():
+                part = scaled[chosen]
+            dsyrk(sign, part.T, beta=1.0, c=self.A, lower=1, overwrite_c=1)
 
     def _enlarge(self, n: int) -> None:
         """Enlarge A to n rows and columns; the new ones are 0."""
         old = len(self.A)
+        needed = n * n
         room = self._spare
-        if n * n > len(room):
-            room = np.empty(2 * n * n)
-        A = room[: n * n].reshape((n, n), order="F")
+        if needed > len(room):
+            room = np.empty(2 * needed)
+        A = room[:needed].reshape((n, n), order="F")
         A[:old, :old] = self.A
         A[old:] = 0.0
         A[:, old:] = 0.0
@@ -178,7 +224,8 @@ class Symmetric(Stateful):
     def whole(self) -> Floats:
         """The matrix with both triangles; only between two blocks, and after `settle`."""
         lower = np.tril(self.A)
-        return lower + np.tril(self.A, -1).T
+        below = np.tril(self.A, -1)
+        return lower + below.T
 
     def set_inverse(self, gram: Floats) -> None:
         """Compute K^{-1} from scratch; if K is singular up to rounding, its pseudo-inverse."""
@@ -186,8 +233,17 @@ class Symmetric(Stateful):
         if info == 0:
             inverse, info = dpotri(inverse, lower=1, overwrite_c=1)
         if info != 0:
-            eigenvalues, vectors = np.linalg.eigh(gram)
-            solid = eigenvalues > len(gram) ** 2 * EPS
-            inverted = solid / np.where(solid, eigenvalues, 1.0)
-            inverse = (vectors * inverted) @ vectors.T
-        Symmetric.__init__(self, np.asfortranarray(inverse))
+            inverse = _pseudo_inverse(gram)
+        inverse = np.asfortranarray(inverse)
+        Symmetric.__init__(self, inverse)
+
+
+def _pseudo_inverse(gram: Floats) -> Floats:
+    """Inverse on the span of the eigenvectors whose eigenvalues are above rounding."""
+    eigenvalues, vectors = np.linalg.eigh(gram)
+    smallest = len(gram) ** 2 * EPS
+    solid = eigenvalues > smallest
+    divisors = np.where(solid, eigenvalues, 1.0)
+    inverted = solid / divisors
+    inverse: Floats = (vectors * inverted) @ vectors.T
+    return inverse

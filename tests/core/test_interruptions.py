@@ -227,4 +227,4 @@ def test_the_journal_of_a_long_stream_is_bounded() -> None:
         player.feed(np.zeros((2**13, 3)), np.ones(2**13))
         journal = player._journal
         assert journal is not None
-        assert sum(block.points.size for block in journal.blocks) <= journal.most_rounds
+        assert sum(block.points.size for block in journal.blocks) <= journal.max_rounds

@@ -33,9 +33,9 @@ def grown(
         f.open(points.slice(start, min(start + 64, len(rows))))
         for t in range(f.m):
             f.t = t
-            d, squared = f.projection()
-            if squared > tolerance:
-                f.join(1.0, d, squared)
+            d, residual = f.projection()
+            if residual > tolerance:
+                f.add_example(1.0, d, residual)
                 joined.append(start + f.t)
         f.close()
     return f, joined
@@ -91,11 +91,11 @@ def test_the_inverse_is_right_while_examples_join_and_leave(block: int) -> None:
             column = gram[members, new]
             K = gram[np.ix_(members, members)]
             expected = np.linalg.solve(K, column) if members else np.empty(0)
-            d, squared = f.projection()
+            d, residual = f.projection()
             np.testing.assert_allclose(d[f.support], expected, atol=1e-8)
-            assert squared == pytest.approx(1.0 - column @ expected, abs=1e-9)
-            if squared > 1e-2:
-                f.join(1.0, d, squared)
+            assert residual == pytest.approx(1.0 - column @ expected, abs=1e-9)
+            if residual > 1e-2:
+                f.add_example(1.0, d, residual)
                 members.append(new)
             if len(members) > 40:
                 age = int(rng.integers(len(members)))
@@ -119,15 +119,15 @@ class FullSpan(Learner):
     dropped = 0
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SpanExpansion:
-        return SpanExpansion(kernel, most=4)
+        return SpanExpansion(kernel, limit=4)
 
     def update(self, f: SpanExpansion, y: float, margin: float) -> None:
         if f.spans:
-            d, squared = f.projection()
-            if squared > 0.1:
-                f.join(y, d, squared)
+            d, residual = f.projection()
+            if residual > 0.1:
+                f.add_example(y, d, residual)
             else:
-                f.move(y, d, squared)
+                f.add_projection(y, d, residual)
             return
         if f.size == 4:
             f.drop(f.oldest)

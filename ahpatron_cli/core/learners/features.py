@@ -219,8 +219,8 @@ class SkeGD(GradientLearner):
     def update(self, f: Expansion | LinearModel, y: float, margin: float) -> bool:
         if isinstance(f, LinearModel) and f.size is not None and f.size < self.most_kept:
             self.since_switch += 1
-            if self.since_switch % self.cycle == 0:  # x is admitted before its update
-                self.admit(f)
+            if self.since_switch % self.cycle == 0:  # x is added before its update
+                self.add_to_sketches(f)
         if margin >= HINGE and f.size:
             return False
         f.add(self.weight * self.step * y)
@@ -232,9 +232,9 @@ class SkeGD(GradientLearner):
             self.update_below = math.inf  # from now on every round counts for the cycle
         return True
 
-    def admit(self, f: LinearModel) -> None:
-        """Admit the current example to the sketches."""
+    def add_to_sketches(self, f: LinearModel) -> None:
+        """Add the current example to the sketches."""
         assert isinstance(f.features, Sketches)
         x = f.block.subset(np.array([f.t]))
-        w = f.features.admit(x, f.w)
+        w = f.features.add_example(x, f.w)
         f.refit(w)

@@ -51,7 +51,7 @@ class HintedExpansion(SpanExpansion):
     """Examples of the last M rounds."""
 
     def __init__(self, kernel: Kernel, memory: int, most: int, hint_weight: float) -> None:
-        super().__init__(kernel, gram=True, most=most)
+        super().__init__(kernel, gram=True, limit=most)
         self._memory = memory
         self.hint_weight = hint_weight
         self.recent = None
@@ -219,11 +219,11 @@ class POMDR(Learner):
         else:
             d, residual = f.projection()  # d and δ²
             if residual <= 1 / self.horizon:
-                f.move(step * y, d, residual)
+                f.add_projection(step * y, d, residual)
                 seen -= residual  # dᵀKd
                 hint = f.hint_along(d)  # ⟨h, Σ d_i κ(s_i,·)⟩
             else:
-                f.join(step * y, d, residual)
+                f.add_example(step * y, d, residual)
         surprise = seen - 2 * y * hint
         self.surprise += max(surprise, 0.0)
         f.project(self.radius)

@@ -81,10 +81,10 @@ class Projectron(Learner):
     def update(self, f: SpanExpansion, y: float, margin: float) -> bool | None:
         d, residual = f.projection()
         if residual <= self.tolerance**2 or f.size == self.budget:
-            f.move(y, d, residual)
+            f.add_projection(y, d, residual)
         else:
             check_support(f.size + 1, self.max_support)
-            f.join(y, d, residual)
+            f.add_example(y, d, residual)
         return None
 
     def warnings(self, f: SpanExpansion) -> list[str]:
@@ -139,7 +139,7 @@ class ProjectronPlusPlus(Projectron):
             return False
         explained = f.diagonal[f.t] - residual  # p
         tau = min(1.0, loss / explained, 2.0 * excess / explained)
-        f.move(y * tau, d, residual)
+        f.add_projection(y * tau, d, residual)
         return None
 
 
@@ -164,7 +164,7 @@ class LeastSquares(SpanExpansion):
         """Add x to S so that f(x) = y and f at S does not change; `error` is y - f(x)."""
         coefficient = error / residual
         self.shift(-coefficient * d)
-        self.join(coefficient, d, residual)
+        self.add_example(coefficient, d, residual)
         own = np.zeros(len(d))
         own[self.n + self.t] = 1.0
         self.P.change(own, 1.0)  # P ← [P 0; 0 1]

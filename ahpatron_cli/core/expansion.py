@@ -3,8 +3,8 @@
 When a block opens, one product gives a table K of kernel values. It has a row per round of the
 block and a column per example: those of S in order of age, then the rounds of the block. So the
 order of columns is the order of age, and a mask `alive` says which columns are in S. Within the
-block `f(x_t) = c·g_t` with `g = K·a` and a lazy scale c: reading f is one number of g, adding an
-example adds a row of K to g, and shrinking f multiplies c.
+block `f(x_t) = scale·g_t` with `g = K·a`: reading f is one number of g, adding an example adds a row
+of K to g, and shrinking f multiplies the scale.
 """
 
 from __future__ import annotations
@@ -361,7 +361,7 @@ class Expansion(Hypothesis):
             self.forget_norm()
 
     def replace(self, new: Reduction) -> None:
-        """Replace f by the result of a reduction from `budget`, on a subset of S."""
+        """Replace f by the result of a reduction (`reduction.py`), on a subset of S."""
         assert self._matrix is not None
         exact = math.hypot(*new.norm_before) if self.classes else new.norm_before
         if exact > 0:
@@ -390,7 +390,7 @@ class Expansion(Hypothesis):
         return math.sqrt(max(float(np.sum(square)), 0.0))
 
     def _exact_square(self) -> Any:
-        """‖f‖² from kernel values: `c²·aᵀKa`."""
+        """‖f‖² from kernel values: `scale²·aᵀKa`."""
         assert self.points is not None
         with np.errstate(over="ignore", invalid="ignore"):
             gram = self.kernel.between(self.points, self.points)

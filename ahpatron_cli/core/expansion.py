@@ -3,8 +3,8 @@
 When a block opens, one product gives a table K of kernel values. It has a row per round of the
 block and a column per example: those of S in order of age, then the rounds of the block. So the
 order of columns is the order of age, and a mask `alive` says which columns are in S. Within the
-block `f(x_t) = scale·g_t` with `g = K·a`: reading f is one number of g, adding an example adds a row
-of K to g, and shrinking f multiplies the scale.
+block `f(x_t) = scale·g_t` with `g = K·a`: reading f is one number of g, adding an example adds a
+row of K to g, and shrinking f multiplies the scale.
 """
 
 from __future__ import annotations

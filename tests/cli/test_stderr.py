@@ -92,7 +92,9 @@ def test_everything_from_outside_is_literal() -> None:
         (False, 1, rf"note: a note\nwarning: {TIME} a warning\na detail\nerror: it broke\n"),
     ],
 )
-def test_quiet_and_verbose_decide_which_messages_are_written(quiet: bool, verbose: int, wanted: str) -> None:
+def test_quiet_and_verbose_decide_which_messages_are_written(
+    quiet: bool, verbose: int, wanted: str
+) -> None:
     stream = io.StringIO()
     stderr = Stderr(quiet, verbose, stream)
     stderr.note("a note")

@@ -230,7 +230,9 @@ def test_the_smallest_bound_over_theorems_and_comparators_in_the_ball() -> None:
     epsilon=st.floats(0.01, 0.99),
     selection=st.sampled_from(["magnitude", "greedy"]),
 )
-def test_the_number_of_halvings_is_that_of_lemma_1(stream: Example, budget: int, epsilon: float, selection: str) -> None:
+def test_the_number_of_halvings_is_that_of_lemma_1(
+    stream: Example, budget: int, epsilon: float, selection: str
+) -> None:
     learner = Ahpatron(budget=budget, epsilon=epsilon, selection=selection)
     player = play(learner, stream.X, stream.y, Gaussian(sigma=0.5))
     tally = player.tally

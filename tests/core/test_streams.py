@@ -61,7 +61,9 @@ def test_features_may_appear_later_and_rows_become_sparse(case: Case) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("name", DEGENERATE)
-def test_degenerate_rows_give_finite_scores_within_the_budget(case: Case, kernel: Any, name: str) -> None:
+def test_degenerate_rows_give_finite_scores_within_the_budget(
+    case: Case, kernel: Any, name: str
+) -> None:
     """Every f(x) is finite, and S keeps to its budget."""
     rows = DEGENERATE[name]
     labels = np.random.default_rng(1).choice([-1.0, 1.0], 300)

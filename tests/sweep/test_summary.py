@@ -274,7 +274,9 @@ def test_equal_totals_are_ties_whatever_their_float_means_are() -> None:
         ([[1, 2], None], None),
     ],
 )
-def test_a_summary_says_which_shards_it_has(shards: list[list[int] | None], part: str | None) -> None:
+def test_a_summary_says_which_shards_it_has(
+    shards: list[list[int] | None], part: str | None
+) -> None:
     headers = [{"shard": shard} if shard else {"version": "1"} for shard in shards]
     assert summarise_trials([make_trial("ahpatron", 0.1)], headers).part == part
 

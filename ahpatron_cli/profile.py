@@ -717,7 +717,7 @@ def _next_commands(profile: Profile, table: TableOptions) -> list[str]:
         grid = f"sigma=log:{lowest}:{highest}:7"
         sweep = ["sweep", *words, *scale]
         sweep += ["-l", "ahpatron+"]  # it is faster, which matters in a sweep
-        sweep += ["-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
+        sweep += ["-p", grid, "--repeats", "5", "--out", "sigma.jsonl"]
         commands.append(sweep)
     return [shlex.join(["ahpatron", *command]) for command in commands]
 

@@ -1,4 +1,4 @@
-"""Running learners on data sets: specification, loop over batches, records."""
+"""Running learners on data sets: setups, passes over batches, and their records."""
 
 from __future__ import annotations
 

@@ -319,27 +319,30 @@ def session() -> None:
 
 
 def data_way() -> None:
-    """Boxes and arrows: what becomes of an example."""
-    canvas = Canvas(860, 250, "From bytes to a table")
+    """Boxes and arrows: what becomes of an example, and the modules that do it."""
+    canvas = Canvas(1072, 250, "From bytes to a table")
     steps = (
         ("bytes", "data/source.py", "decompress, hash"),
-        ("rows", "libsvm/, tables.py", "parse, locate faults"),
-        ("batches", "data/dataset.py", "label, scale, permute"),
-        ("points", "core/points.py", "dense or sparse"),
-        ("block", "core/engine.py", "64 examples, one K"),
+        ("rows or cells", "data/libsvm/, …", "parse, locate faults"),
+        ("features, labels", "data/schema.py", "of the columns of a table"),
+        ("batches", "data/dataset.py", "stream, or in memory"),
+        ("codes, layout, scale", "data/encoder.py", "as the first rows decide"),
+        ("points", "core/conversion.py", "dense or sparse"),
+        ("block", "core/engine.py", "64 rounds, one table K"),
         ("round", "core/learners/", "predict, label, update"),
-        ("record", "records.py", "counts of a pass"),
+        ("record", "runner.py, records.py", "counts of a pass"),
         ("table", "output/", "table, JSON, CSV, …"),
     )
+    columns = 5
     for number, (name, module, text) in enumerate(steps):
-        row, column = divmod(number, 4)
+        row, column = divmod(number, columns)
         x, y = 20 + 212 * column, 20 + 125 * row
         canvas.box(x, y, 180, 84)
         middle = {"text_anchor": "middle"}
         canvas.text(x + 90, y + 26, name, "bold", **middle)
         canvas.text(x + 90, y + 48, module, "small mono pale", **middle)
         canvas.text(x + 90, y + 69, text, "small", **middle)
-        if column < 3:
+        if column < columns - 1:
             path = [(x + 182, y + 42), (x + 209, y + 42)]
             head = [(x + 202, y + 37), (x + 209, y + 42), (x + 202, y + 47)]
         elif row == 0:

@@ -61,7 +61,7 @@ def test_a_symbolic_link_stays_a_link(tmp_path: Path) -> None:
         ("/dev/full", ExitCode.IO_ERROR),
     ],
 )
-def test_what_cannot_be_written(tmp_path: Path, path: str, code: ExitCode) -> None:
+def test_what_cannot_be_written_is_refused(tmp_path: Path, path: str, code: ExitCode) -> None:
     (tmp_path / "file").write_text(OLD)
     with pytest.raises(UserError) as caught:
         write_atomically(tmp_path / path, "x")

@@ -15,10 +15,12 @@ from types import ModuleType
 
 import pytest
 
+from ahpatron_cli.cli.app import COMMANDS
 from ahpatron_cli.core import ALGORITHM
 from ahpatron_cli.core.registry import REGISTRY
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import to_json
+from ahpatron_cli.settings import old_names
 from ahpatron_cli.sweep.results_file import ResultsFile
 from support.command import REPOSITORY, Ahpatron
 from support.documents import PAGES, blocks, commands, furnish, read, run, same_output
@@ -220,3 +222,34 @@ def test_pictures_are_small_and_used(picture: Path) -> None:
     assert picture.stat().st_size < 60_000
     targets = {Path(target).name for _, target in links()}
     assert picture.name in targets
+
+
+def named_modules() -> set[str]:
+    """Names of the modules in docs/architecture.md, without their folders."""
+    return {Path(name).name for name in re.findall(r"`([\w/]+\.py)`", read("docs/architecture.md"))}
+
+
+def test_the_architecture_names_modules_that_exist() -> None:
+    existing = {path.name for path in (REPOSITORY / "ahpatron_cli").rglob("*.py")}
+    assert named_modules() <= existing
+
+
+def test_the_architecture_names_every_module() -> None:
+    package = REPOSITORY / "ahpatron_cli"
+    described_as_folders = ("output", "learners")
+    expected = set()
+    for path in package.rglob("*.py"):
+        is_command = path.parent.name == "cli" and path.stem in COMMANDS
+        if path.parent.name not in described_as_folders and not is_command:
+            expected.add(path.name)
+    expected -= {"__init__.py", "__main__.py"}
+    assert expected - named_modules() == set()
+
+
+def test_running_lists_every_old_name_of_an_option() -> None:
+    _, _, section = read("docs/running.md").partition("## Old and new names")
+    listed = set()
+    for line in section.splitlines():
+        old = line.split("|")[1] if line.startswith("| `") else ""
+        listed.update(re.findall(r"(?<!\S)`?(--?[a-z-]+)", old))
+    assert listed == old_names()

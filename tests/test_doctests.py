@@ -43,7 +43,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("module", NAMES)
-def test_examples_in_docstrings(module: str) -> None:
+def test_examples_in_docstrings_run(module: str) -> None:
     loaded = importlib.import_module(module)
     finder = doctest.DocTestFinder()
     runner = doctest.DocTestRunner()

@@ -471,7 +471,7 @@ def test_an_explicit_metron_warns_of_a_kernel_that_it_does_not_use(
     assert warned.sigma_ is None
 
 
-def test_classes_and_no_others() -> None:
+def test_labels_that_cannot_be_classes_are_refused() -> None:
     model = small("ahpatron")
     for classes in (np.arange(1001), None, ["no", "perhaps"]):
         with pytest.raises(ValueError, match="classes"):

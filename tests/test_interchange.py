@@ -368,7 +368,7 @@ def test_rows_of_every_kind_give_the_same_mistakes(tmp_path: Path) -> None:
         np.testing.assert_allclose(model.predict_proba(rows), shares, atol=1e-9)
 
 
-def test_manners_of_a_notebook() -> None:
+def test_an_estimator_draws_itself_in_a_notebook() -> None:
     from matplotlib import pyplot
 
     X = IRIS.drop(columns="species")

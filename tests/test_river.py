@@ -30,7 +30,7 @@ STREAM = make_stream(seed=2, rounds=300, features=3)
         ),
     ],
 )
-def test_checks_of_river(learner: str, sparse: bool) -> None:
+def test_the_checks_of_river_pass(learner: str, sparse: bool) -> None:
     params = {"horizon": 1000} if "horizon" in REGISTRY[learner].specs() else {}
     checks.check_estimator(KernelClassifier(learner, budget=20, sparse=sparse, params=params))
 

@@ -1,1 +1,1 @@
-"""The command line: each command parses options, runs the work and passes records to output."""
+"""The command line: each command is a function of its settings, which checks, works and shows."""

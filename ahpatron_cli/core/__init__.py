@@ -1,4 +1,4 @@
-"""The core: kernels, learners and the engine, in NumPy only, without I/O; usable as a library.
+"""The core: kernels, learners and the engine, in NumPy and SciPy only, no I/O; usable as a library.
 
     from ahpatron_cli.core import Ahpatron, Gaussian, play
     tally = play(Ahpatron(budget=400), X, y, Gaussian(sigma=0.5)).tally

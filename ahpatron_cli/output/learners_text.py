@@ -218,7 +218,7 @@ def _sweep(kind: Json) -> list[str]:
     """The command that tries the grid of a learner."""
     if not kind["grid"]:
         return []
-    options = " ".join(f"-g '{one}'" for one in kind["grid"])
+    options = " ".join(f"-p '{one}'" for one in kind["grid"])
     command = f"ahpatron sweep DATA -l {kind['name']} {options} --out results.jsonl"
     return textwrap.wrap(
         command,

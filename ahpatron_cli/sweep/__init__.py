@@ -1,1 +1,1 @@
-"""Sweeps over many trials: grids, execution, results file and summary."""
+"""Sweeps over many trials: configuration, plan, execution, results file and summary."""

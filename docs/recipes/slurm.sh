@@ -1,9 +1,9 @@
 #!/bin/bash
 # A sweep as a SLURM job array: each task runs one part of the trials.
 #
-#   sbatch --array=1-20 slurm.sh data.svm -l all -g budget=100,200 --repeats 10
+#   sbatch --array=1-20 slurm.sh data.svm -l all -p budget=100,200 --repeats 10
 #
-# After all tasks have ended, merge the parts. --tune-orders can be given here, not above:
+# After all tasks have ended, merge the parts. --tune-repeats can be given here, not above:
 #
 #   ahpatron report part-*.jsonl --merge results.jsonl
 #

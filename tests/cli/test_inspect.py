@@ -255,7 +255,7 @@ def test_profiles_fit_the_terminal(
         assert max(map(len, folded)) <= columns
 
 
-def test_the_list_of_learners(ahpatron: Ahpatron) -> None:
+def test_the_list_has_all_learners_and_kernels(ahpatron: Ahpatron) -> None:
     out = ahpatron.succeed("learners").out
     assert ahpatron.succeed("inspect", "--learners").out == out
     document = inspected(ahpatron, "--learners")

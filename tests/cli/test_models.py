@@ -256,7 +256,7 @@ def test_a_file_that_grew_goes_on(ahpatron: Ahpatron, at: int, options: str) -> 
     assert_close(record(json.loads(grown.out)), record(ahpatron.json(*words)))
 
 
-def test_a_model_as_json(ahpatron: Ahpatron, rings: Path) -> None:
+def test_inspect_shows_a_model_as_json(ahpatron: Ahpatron, rings: Path) -> None:
     run = ahpatron.run(rings, "--save", "m.npz")
     document = ahpatron.json("inspect", "m.npz")
     for name in ("learner", "rounds", "mistakes", "support_size", "seed"):

@@ -89,7 +89,7 @@ def test_a_class_that_the_model_was_not_trained_on(ahpatron: Ahpatron, four: str
 
 
 @pytest.mark.slow
-def test_a_thousand_classes(ahpatron: Ahpatron) -> None:
+def test_a_thousand_classes_can_be_learned_and_predicted(ahpatron: Ahpatron) -> None:
     ahpatron.write("k.svm", "".join(f"{i} 1:{i / 1000}\n" for i in range(1000)))
     options = ("-l", "fogd", "-p", "features=2", "--save", "m.npz")
     record = ahpatron.run("k.svm", *options)

@@ -283,7 +283,7 @@ def test_what_cannot_be_saved_is_refused_before_the_first_round(
 
 
 @pytest.mark.parametrize("value", ["True", "0.5", "'text'", "None", "__import__('numpy').ones(3)"])
-def test_what_can_be_saved(own: Ahpatron, rings: Path, value: str) -> None:
+def test_an_attribute_of_this_type_can_be_saved(own: Ahpatron, rings: Path, value: str) -> None:
     content = OWN.replace("    dropped = 0\n", f"    dropped = {value}\n")
     content = content.replace('reports = ("dropped",)', "reports = ()")
     own.write("mine/own.py", content.replace("self.dropped += 1", "pass"))

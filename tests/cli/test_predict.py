@@ -54,7 +54,7 @@ def test_scores_do_not_depend_on_labels(trained: Ahpatron, content: str) -> None
     assert (scores(quiet.out), quiet.err) == (wanted, "")
 
 
-def test_json_lines_and_files(trained: Ahpatron) -> None:
+def test_json_lines_and_files_have_the_same_scores(trained: Ahpatron) -> None:
     plain = scores(trained("predict", "m.npz", "train.svm").out)
     printed = trained("predict", "m.npz", "train.svm", "--format", "jsonl").out
     assert scores(printed) == plain

@@ -141,7 +141,9 @@ def test_the_examples_of_the_help_work(ahpatron: Ahpatron, rings: Path) -> None:
         ("convert x --missing ", ["indicator", "zero", "mean", "refuse"]),
     ],
 )
-def test_completion_in_bash(ahpatron: Ahpatron, words: str, expected: list[str]) -> None:
+def test_bash_completes_commands_and_values(
+    ahpatron: Ahpatron, words: str, expected: list[str]
+) -> None:
     count = str(len(words.split(" ")))
     line = {"COMP_WORDS": f"ahpatron {words}", "COMP_CWORD": count}
     done = ahpatron(_AHPATRON_COMPLETE="complete_bash", **line)

@@ -38,7 +38,7 @@ def shown(problem: str = "it broke", *, hint: str | None = None, **place: Any) -
         ),
     ],
 )
-def test_the_form_of_an_error(parts: dict[str, Any], wanted: str) -> None:
+def test_an_error_has_place_excerpt_and_hint(parts: dict[str, Any], wanted: str) -> None:
     """A whole one is in docs/data.md."""
     assert shown(**parts) == "error: it broke\n" + wanted
 
@@ -92,7 +92,9 @@ def test_everything_from_outside_is_literal() -> None:
         (False, 1, rf"note: a note\nwarning: {TIME} a warning\na detail\nerror: it broke\n"),
     ],
 )
-def test_quiet_and_verbose(quiet: bool, verbose: int, wanted: str) -> None:
+def test_quiet_and_verbose_decide_which_messages_are_written(
+    quiet: bool, verbose: int, wanted: str
+) -> None:
     stream = io.StringIO()
     stderr = Stderr(quiet, verbose, stream)
     stderr.note("a note")
@@ -125,7 +127,7 @@ def on_a_terminal(mode: str, columns: int) -> str:
     return str(pexpect.run(command, timeout=120, **options).decode())
 
 
-def test_the_progress_line() -> None:
+def test_the_progress_line_is_redrawn_cut_and_cleared() -> None:
     screen = on_a_terminal("known", 120)
     drawn = [line for line in screen.split("\r\x1b[K") if "da[ta].svm" in line]
     assert len(drawn) <= 12  # a message draws it again

@@ -192,7 +192,7 @@ def test_theorem_6_holds_where_halvings_lose_much() -> None:
     assert certificate.theorem == "Theorem 6"
 
 
-def test_what_is_counted() -> None:
+def test_a_certificate_counts_what_its_theorem_bounds() -> None:
     """A bound on |M'_T| for AVP; of the Perceptron only |M_T|, which can be far smaller.
 
     No row is like another, so f(x) = 0 always: +1 is then right, and nothing is learned from it.
@@ -230,7 +230,9 @@ def test_the_smallest_bound_over_theorems_and_comparators_in_the_ball() -> None:
     epsilon=st.floats(0.01, 0.99),
     selection=st.sampled_from(["magnitude", "greedy"]),
 )
-def test_lemma_1(stream: Example, budget: int, epsilon: float, selection: str) -> None:
+def test_the_number_of_halvings_is_that_of_lemma_1(
+    stream: Example, budget: int, epsilon: float, selection: str
+) -> None:
     learner = Ahpatron(budget=budget, epsilon=epsilon, selection=selection)
     player = play(learner, stream.X, stream.y, Gaussian(sigma=0.5))
     tally = player.tally

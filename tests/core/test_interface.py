@@ -237,7 +237,7 @@ def test_entry_points_are_learners_and_broken_ones_are_named(plugins: registry.R
         plugins["unheard-of"]
 
 
-def test_a_learner_in_a_file(tmp_path: Path) -> None:
+def test_a_learner_in_a_file_is_known_by_its_hash(tmp_path: Path) -> None:
     kind = find_learner(f"{OWN}:SmallestGoes")
     assert find_learner(f"{OWN}:SmallestGoes") is kind
     copied = tmp_path / "mine.py"

@@ -29,7 +29,7 @@ DISTORTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @pytest.mark.parametrize("case", [Case("perceptron"), *PROJECTING], ids=str)
 @pytest.mark.parametrize("distortion", DISTORTIONS)
-def test_unusual_values(case: Case, distortion: str) -> None:
+def test_learners_equal_their_references_on_unusual_values(case: Case, distortion: str) -> None:
     """Ahpatron, AVP and arow: tests/faults/test_degenerate.py."""
     stream = make_stream(seed=11, rounds=80, features=3)
     X = DISTORTIONS[distortion](stream.X)

@@ -61,7 +61,9 @@ def test_features_may_appear_later_and_rows_become_sparse(case: Case) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("name", DEGENERATE)
-def test_degenerate_rows(case: Case, kernel: Any, name: str) -> None:
+def test_degenerate_rows_give_finite_scores_within_the_budget(
+    case: Case, kernel: Any, name: str
+) -> None:
     """Every f(x) is finite, and S keeps to its budget."""
     rows = DEGENERATE[name]
     labels = np.random.default_rng(1).choice([-1.0, 1.0], 300)
@@ -146,7 +148,7 @@ def test_values_of_32_bits_are_computed_with_in_64(kernel: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "coo_matrix", "csc_array"])
-def test_rows_of_scipy(kind: str) -> None:
+def test_sparse_matrices_of_scipy_are_learned_as_rows(kind: str) -> None:
     X = np.where(np.abs(STREAM.X) < 0.5, 0.0, STREAM.X)
     learner = Case("ahpatron", {"budget": 20})
     expected = play(learner.learner(), compress(X), STREAM.y)

@@ -92,7 +92,7 @@ def test_flipped_bits_never_give_other_text(tmp_path: Path, kind: str) -> None:
 
 @packed_kinds
 @pytest.mark.parametrize("rubbish", [b"\0\0rubbish", b"r", TEXT])
-def test_rubbish_after_the_end(tmp_path: Path, kind: str, rubbish: bytes) -> None:
+def test_rubbish_after_the_end_is_refused(tmp_path: Path, kind: str, rubbish: bytes) -> None:
     refused(write(tmp_path, PACK[kind](TEXT) + rubbish), ExitCode.BAD_DATA)
 
 
@@ -104,7 +104,7 @@ def test_other_formats_are_named(tmp_path: Path, magic: bytes) -> None:
         assert error.hint
 
 
-def test_what_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, TEXT)
     for name in (str(tmp_path), str(Path(path) / "x"), str(tmp_path / ("x" * 300)), ""):
         refused(name, ExitCode.NO_INPUT)
@@ -135,7 +135,7 @@ class Drip(io.RawIOBase):
 
 
 @kinds
-def test_failure_in_the_middle(kind: str) -> None:
+def test_a_failure_in_the_middle_of_a_file_is_reported(kind: str) -> None:
     data = PACK[kind](TEXT)[:2000]
     failing = Drip(data, OSError(5, "Input/output error"))
     with pytest.raises(UserError, match="reading failed: Input/output error") as caught:

@@ -148,7 +148,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("path", "code"), PLACES.items())
-def test_what_is_no_data_file(
+def test_what_is_no_data_file_is_refused(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, code: int
 ) -> None:
     (tmp_path / "good.svm").write_bytes(GOOD)

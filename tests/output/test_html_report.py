@@ -52,7 +52,7 @@ def rows(text: str) -> list[list[str]]:
     ]
 
 
-def test_the_numbers() -> None:
+def test_the_page_has_the_numbers_of_the_tables() -> None:
     trials = [
         trial
         for k in (0, 1)

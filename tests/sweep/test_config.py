@@ -16,7 +16,7 @@ def config(folder: Path, text: str) -> Config:
     return read_config(str(path))
 
 
-def test_everything_it_can_say(tmp_path: Path) -> None:
+def test_a_configuration_can_set_everything(tmp_path: Path) -> None:
     found = config(
         tmp_path,
         f"""

@@ -11,7 +11,7 @@ RECIPES = REPOSITORY / "docs" / "recipes"
 SMALL = ("-l", "ahpatron", "-l", "rbp", "-g", "budget=10,20", "--repeats", "2", "--limit", "100")
 
 
-def test_a_job_array(ahpatron: Ahpatron, rings: Path) -> None:
+def test_parts_of_a_job_array_give_the_whole_sweep(ahpatron: Ahpatron, rings: Path) -> None:
     ahpatron.sweep(rings, *SMALL, out="whole.jsonl")
     command = ahpatron.folder / "ahpatron"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m ahpatron_cli "$@"\n')

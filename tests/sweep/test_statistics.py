@@ -81,7 +81,7 @@ C45 = {
 }
 
 
-def test_the_example_of_demsar() -> None:
+def test_ranks_are_those_of_the_example_of_demsar() -> None:
     found = over_datasets(C45, larger_is_better=True)
     published = [3.143, 2.000, 2.893, 1.964]
     assert list(found.mean_ranks.values()) == pytest.approx(published, abs=5e-4)

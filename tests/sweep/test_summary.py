@@ -55,7 +55,7 @@ def test_noise_is_judged_as_by_the_paired_t_test(noise: float) -> None:
     assert gap.p_value == pytest.approx(test.pvalue)
 
 
-def test_means_and_the_best() -> None:
+def test_a_summary_has_means_and_marks_the_best() -> None:
     summary = found(
         *make_trials("ahpatron", [0.10, 0.12], epsilon=0.5),
         *make_trials("ahpatron", [0.14, 0.16], epsilon=0.6),
@@ -274,7 +274,9 @@ def test_equal_totals_are_ties_whatever_their_float_means_are() -> None:
         ([[1, 2], None], None),
     ],
 )
-def test_the_part_of_a_sweep(shards: list[list[int] | None], part: str | None) -> None:
+def test_a_summary_says_which_shards_it_has(
+    shards: list[list[int] | None], part: str | None
+) -> None:
     headers = [{"shard": shard} if shard else {"version": "1"} for shard in shards]
     assert summarise_trials([make_trial("ahpatron", 0.1)], headers).part == part
 

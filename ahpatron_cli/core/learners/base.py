@@ -69,7 +69,7 @@ class Learner(Declared, Stateful):
     references: ClassVar[tuple[str, ...]] = ()
     """Publications, the most important first: keys of `core/references.py`, or any text."""
     grid: ClassVar[tuple[str, ...]] = ()
-    """Values of parameters that are worth trying, as `sweep -g` takes them."""
+    """Values of parameters that are worth trying, as `sweep -p` takes them."""
     takes_costs: ClassVar[bool] = False
     """Whether the learner supports weighted examples."""
     reports: ClassVar[tuple[str, ...]] = ()

@@ -175,9 +175,11 @@ class TableReader(Reader):
         if schema is None:
             options.check(reader.names, reader.path)
             if source.rereadable:
-                schema, remarks = self._infer_from_file(options)
+                found = self._infer_from_file(options)
             else:
-                schema, remarks = self._infer_from_pipe(options, warm_up)
+                found = self._infer_from_pipe(options, warm_up)
+            schema = found.schema
+            remarks = found.notes
             _check_labels(schema, options.labels, reader.path)
         id_column = schema.id if schema.id in reader.names else None
         if options.id:
@@ -187,8 +189,8 @@ class TableReader(Reader):
         self.schema.check_columns(reader.names, reader.path)
         self.info = FileInfo(len(schema.features), remarks=remarks)
 
-    def _infer_from_file(self, options: TableOptions) -> tuple[Schema, tuple[str, ...]]:
-        """Infer the schema from all rows, which are read again later; also returns notes."""
+    def _infer_from_file(self, options: TableOptions) -> Inferred:
+        """Infer the schema from all rows, which are read again later."""
         used = _columns_in_use(options, self._reader.names)
         no_numbers: set[str] = set()
         with open_source(self.source.name) as again:
@@ -196,25 +198,23 @@ class TableReader(Reader):
             on_fault = None if self._on_fault is None else _ignore
             reader = open_reader(again, on_fault)
             batches = reader.batches(used, _columns_of_text(options), no_numbers)
-            schema, remarks, tally = infer(
+            found = infer(
                 reader,
                 options,
                 _limited(self._sound_part(batches), self._max_rows),
                 no_numbers=no_numbers,
-                numeric=self.numeric,
                 on_fault=self._report_if_asked,
             )
-            for name in reader.padded:  # their cells cannot be copied
-                self.numeric.pop(name, None)
             if self._max_rows is None:
-                tally.sha256 = again.sha256()
-        self.tally = tally
-        return schema, remarks
+                found.tally.sha256 = again.sha256()
+        self.tally = found.tally
+        for name, has_zeros in found.numeric.items():
+            if name not in reader.padded:  # cells with spaces cannot be copied
+                self.numeric[name] = has_zeros
+        return found
 
-    def _infer_from_pipe(
-        self, options: TableOptions, warm_up: int
-    ) -> tuple[Schema, tuple[str, ...]]:
-        """Infer the schema from the first rows, which are kept; also returns notes."""
+    def _infer_from_pipe(self, options: TableOptions, warm_up: int) -> Inferred:
+        """Infer the schema from the first rows, which are kept."""
         used = _columns_in_use(options, self._reader.names)
         batches = self._reader.batches(used, _columns_of_text(options))
         self._head = first_batches(
@@ -224,15 +224,8 @@ class TableReader(Reader):
             labelled=partial(_labelled_rows, label=options.label or ""),
             on_wait=self._on_wait,
         )
-        schema, remarks, _ = infer(
-            self._reader,
-            options,
-            self._head,
-            no_numbers=set(),
-            numeric={},
-            on_fault=self._report_if_asked,
-        )
-        return _with_both_labels(schema), remarks
+        found = infer(self._reader, options, self._head, on_fault=self._report_if_asked)
+        return found._replace(schema=_with_both_labels(found.schema))
 
     def __iter__(self) -> Iterator[Batch]:
         path = self._reader.path
@@ -700,10 +693,12 @@ class _Statistics:
         self.unlabelled: Counter[str] = Counter()
         """Rows without a label, by the cell that they have instead."""
 
-    def add_all(self, batches: Iterable[Cells], no_numbers: set[str]) -> None:
+    def add_all(self, batches: Iterable[Cells], no_numbers: set[str] | None = None) -> None:
         """Add batches to the statistics, and columns with text or dates to `no_numbers`."""
         for cells in batches:
             self._add(cells)
+            if no_numbers is None:
+                continue
             for column in self.columns:  # the reader looks at `no_numbers` before each batch
                 if column.counts["category"] or column.counts["date"]:
                     no_numbers.add(column.name)
@@ -745,37 +740,45 @@ class _Statistics:
             raise bad_data(problem, path, line=1, hint=_no_labels(self.unlabelled))
 
 
+class Inferred(NamedTuple):
+    """What is inferred from the rows of a table."""
+
+    schema: Schema
+    notes: tuple[str, ...]
+    """Notes for the user."""
+    tally: LabelTally
+    """Counts of the labels."""
+    numeric: Mapping[str, bool]
+    """Columns in which every cell is a number, with whether more than a tenth of them are 0."""
+
+
 def infer(
     reader: CsvReader | ArrowReader,
     options: TableOptions,
     batches: Iterable[Cells],
     *,
-    no_numbers: set[str],
-    numeric: dict[str, bool],
+    no_numbers: set[str] | None = None,
     on_fault: OnFault = None,
-) -> tuple[Schema, tuple[str, ...], LabelTally]:
-    """Infer the schema of a table from these rows; returns the schema, notes and label counts.
+) -> Inferred:
+    """Infer the schema of a table from these rows.
 
     With `on_fault`, columns that cannot be used are passed to it and left out, and those with
     cells of several types have the most frequent one.
 
-    Columns with text or dates are added to `no_numbers`, and columns in which every cell is a
-    number to `numeric`, with whether more than a tenth of them are 0.
+    Columns with text or dates are added to `no_numbers`, which the reader looks at: it need not try
+    to read them as numbers again.
     """
     path = reader.path
-    label = options.label or ""
     index = pandas_index(reader.names)
     seen = _Statistics(_feature_columns(reader.names, options), options)
     seen.add_all(batches, no_numbers)
     seen.check(path)
     found = _infer_columns(seen.columns, options.missing, path, on_fault=on_fault)
-    numeric |= seen.numeric()
-    columns = [column for column in found.values() if column]
     empty = [name for name, column in found.items() if column is None]
     labels = _infer_labels(seen, options, path)
     schema = Schema(
-        columns=columns,
-        label=label,
+        columns=[column for column in found.values() if column],
+        label=options.label or "",
         labels=labels.codes,
         missing=options.missing,
         positive=labels.positive,
@@ -784,7 +787,12 @@ def infer(
         label_kind=labels.kind,
     )
     notes = _column_notes(seen.columns, found, index=index, missing=options.missing)
-    return schema, (*labels.notes, *notes), labels.tally(seen.labelled)
+    return Inferred(
+        schema,
+        notes=(*labels.notes, *notes),
+        tally=labels.tally(seen.labelled),
+        numeric=seen.numeric(),
+    )
 
 
 def _feature_columns(names: Sequence[str], options: TableOptions) -> list[str]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.data.cells import MISSING, Cells, Texts, number
-from ahpatron_cli.data.libsvm.fast import MARGIN, decimals, keep_freed_memory
+from ahpatron_cli.data.libsvm.fast import MARGIN, Places, decimals, keep_freed_memory
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, as_word
 from ahpatron_cli.errors import UserError, bad_data
 
@@ -131,15 +131,14 @@ class _Layout(NamedTuple):
         opening = self.gaps[:-1].reshape(shape)
         last = closing[:, part].ravel() - 1  # last mark in or before a cell
         before = opening[:, part].ravel()
-        return decimals(
-            self.data,
-            letters=self.letters,
+        places = Places(
             begins=begins,
             ends=ends,
             marks=last - before,
             last=self.marks[last],
             has_point=self.kinds[last] == ord("."),
         )
+        return decimals(self.data, self.letters, places)
 
 
 class CsvReader:

@@ -33,7 +33,7 @@ class Ranking:
 
     def add(self, scores: Floats, labels: Floats) -> None:
         """Add rounds with these scores, shape (n,), or (n, k) with k > 2 classes."""
-        if len(self._scores) > self._most:  # which marks the AUC as unknown
+        if self._is_over():  # which marks the AUC as unknown
             return
         numbers = labels.astype(np.int16)
         self._scores.frombytes(scores.tobytes())
@@ -45,20 +45,26 @@ class Ranking:
         With more than two classes, the mean over the classes that occur of the one-vs-rest AUC by
         the score of the class.
         """
-        if not self._labels or len(self._scores) > self._most:
+        rounds = len(self._labels)
+        if rounds == 0 or self._is_over():
             return None
         labels = np.array(self._labels)
-        scores = np.array(self._scores).reshape(len(labels), -1)
-        if scores.shape[1] == 1:
-            return _area(scores[:, 0], labels == 1)
+        scores = np.array(self._scores)
+        if len(scores) == rounds:
+            return _area(scores, labels == 1)
+        by_class = scores.reshape(rounds, -1).T
         areas = []
-        for number, column in enumerate(scores.T):
+        for number, column in enumerate(by_class):
             area = _area(column, labels == number)
             if area is not None:
                 areas.append(area)
         if not areas:
             return None
         return sum(areas) / len(areas)
+
+    def _is_over(self) -> bool:
+        """Whether there are more scores than the limit."""
+        return len(self._scores) > self._most
 
 
 def _area(scores: Floats, positive: Flags) -> float | None:
@@ -102,14 +108,17 @@ class RecentMistakes:
 
     def extend(self, mistaken: Flags) -> Floats:
         """Add rounds; returns the recent mistake rate after each of them."""
+        window = self._window
         before = self._before
-        new_totals = before[-1] + np.cumsum(mistaken)
+        earlier = before[-1]
+        new_totals = earlier + np.cumsum(mistaken)
         totals = np.append(before, new_totals)
         last = np.arange(len(before), len(totals))
-        first = np.maximum(last - self._window, 0)
-        mistakes = totals[last] - totals[first]
-        rates = np.asarray(mistakes / (last - first))
-        self._before = totals[-self._window - 1 :]
+        first = np.maximum(last - window, 0)
+        mistakes = new_totals - totals[first]
+        rounds = last - first
+        rates = np.asarray(mistakes / rounds)
+        self._before = totals[-window - 1 :]
         self._watch(mistaken)
         self._rounds += len(mistaken)
         self.rate = float(rates[-1])
@@ -132,13 +141,15 @@ class RecentMistakes:
         past = -1
         for now in np.flatnonzero(mistaken).tolist():
             right = now - past - 1
-            rate = self._wrong / (self._seen + right)
+            seen = self._seen + right
+            rate = self._wrong / seen
             self._page = page_statistic(self._page, right, rate)
             self._wrong += 1
-            self._seen += right + 1
+            self._seen = seen + 1
             past = now
             if self._page > DRIFT_ALARM:
-                self.drifts.append(self._rounds + now + 1)
+                drift = self._rounds + now + 1
+                self.drifts.append(drift)
                 self._reset_test()
         left = len(mistaken) - past - 1
         self._seen += left
@@ -157,7 +168,8 @@ def metrics_of(
     or are predicted, where an undefined value counts as 0, as in scikit-learn.
     """
     totals = [sum(row) for row in confusion]
-    found = [sum(column) for column in zip(*confusion, strict=True)]
+    columns = zip(*confusion, strict=True)
+    found = [sum(column) for column in columns]
     right = [row[number] for number, row in enumerate(confusion)]
     quality = _quality(right, found, totals)
     return Metrics(
@@ -187,28 +199,37 @@ def _quality(right: Counts, found: Counts, totals: Counts) -> _Quality:
     """
     by_class: list[_Quality] = []
     for ok, said, total in zip(right, found, totals, strict=True):
-        precision = _ratio(ok, said)
-        recall = _ratio(ok, total)
-        f1 = _ratio(2 * ok, said + total)
-        by_class.append(_Quality(precision, recall, f1))
+        quality = _Quality(
+            precision=_ratio(ok, said),
+            recall=_ratio(ok, total),
+            f1=_ratio(2 * ok, said + total),
+        )
+        by_class.append(quality)
     if len(by_class) == 2:
         return by_class[1]
     occurring = [one for one in by_class if one.f1 is not None]
     if not occurring:
         return _Quality(None, None, None)
+    precisions = [one.precision for one in occurring]
+    recalls = [one.recall for one in occurring]
+    f1s = [one.f1 for one in occurring]
     return _Quality(
-        precision=_mean([one.precision for one in occurring]),
-        recall=_mean([one.recall for one in occurring]),
-        f1=_mean([one.f1 for one in occurring]),
+        precision=_mean(precisions),
+        recall=_mean(recalls),
+        f1=_mean(f1s),
     )
 
 
 def _kappa(right: Counts, found: Counts, totals: Counts) -> float | None:
     """Cohen's kappa, of the same counts as `_quality`."""
     rounds = sum(totals)
-    products = [total * said for total, said in zip(totals, found, strict=True)]
-    by_chance = sum(products)  # times rounds²
-    return _ratio(sum(right) * rounds - by_chance, rounds**2 - by_chance)
+    agreed = sum(right) * rounds  # this and what follows is multiplied by rounds²
+    by_chance = 0
+    for total, said in zip(totals, found, strict=True):
+        by_chance += total * said
+    above_chance = agreed - by_chance
+    at_most = rounds**2 - by_chance
+    return _ratio(above_chance, at_most)
 
 
 def _balanced_error(right: Counts, totals: Counts) -> float | None:

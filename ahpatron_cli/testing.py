@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -49,10 +50,12 @@ class Stream(NamedTuple):
     def part(self, start: int, stop: int) -> Stream:
         """The rows `start` to `stop`."""
         rows = slice(start, stop)
+        X = self.X[rows]
+        y = self.y[rows]
         weights = self.weights
         if weights is not None:
             weights = weights[rows]
-        return self._replace(X=self.X[rows], y=self.y[rows], weights=weights)
+        return self._replace(X=X, y=y, weights=weights)
 
     @property
     def other_labels(self) -> Floats:
@@ -70,15 +73,18 @@ class Played(NamedTuple):
 
     def counts(self) -> dict[str, Count]:
         """Counts of the run and statistics of its learner, by name."""
-        tally = self.player.tally
-        counts = {name: getattr(tally, name) for name in COUNTS}
-        return counts | self.player.statistics()
+        player = self.player
+        counts = _counts_of(player.tally)
+        return counts | player.statistics()
 
     def check_scores(self, law: str, expected: Floats, *, exactly: bool = False) -> None:
         """Assert that the scores are as expected; `law` names the property."""
-        rtol = 0.0 if exactly else 1e-7
-        atol = 0.0 if exactly else 1e-9
         message = self._violation(law)
+        rtol = 1e-7
+        atol = 1e-9
+        if exactly:
+            rtol = 0.0
+            atol = 0.0
         np.testing.assert_allclose(self.scores, expected, rtol=rtol, atol=atol, err_msg=message)
 
     def check_counts(self, law: str, expected: Mapping[str, Count]) -> None:
@@ -87,11 +93,25 @@ class Played(NamedTuple):
         for name, wanted in expected.items():
             found = own[name]
             if not _same_count(found, wanted):
-                difference = f"{name} is {found}, not {wanted}"
-                raise AssertionError(f"{self._violation(law)}, {difference}")
+                violation = self._violation(law)
+                raise AssertionError(f"{violation}, {name} is {found}, not {wanted}")
 
     def _violation(self, law: str) -> str:
-        return f"{self.player.learner.name} {law}: no"
+        return _violation(self.player.learner, law)
+
+
+def _violation(learner: Learner, law: str) -> str:
+    """The message that a learner does not have a property."""
+    return f"{learner.name} {law}: no"
+
+
+def _counts_of(tally: object) -> dict[str, Count]:
+    """Those of `COUNTS` that a tally has."""
+    counts: dict[str, Count] = {}
+    for name in COUNTS:
+        if hasattr(tally, name):
+            counts[name] = getattr(tally, name)
+    return counts
 
 
 def _same_count(found: Count, wanted: Count) -> bool:
@@ -145,15 +165,18 @@ def check_learner(kind: type[Learner], reference: Reference | None = None, **par
     learner = kind(**params)
     for stream in _streams():
         setting = Setting(learner, stream)
-        for law in LAWS.values():
-            law(setting)
+        _check_laws(setting)
         if reference is not None:
             equals_reference(setting, reference, params)
     for stream in harder_streams():
         for variant in variants(learner, stream):
             setting = Setting(variant, stream)
-            for law in LAWS.values():
-                law(setting)
+            _check_laws(setting)
+
+
+def _check_laws(setting: Setting) -> None:
+    for law in LAWS.values():
+        law(setting)
 
 
 def variants(learner: Learner, stream: Stream) -> Iterator[Learner]:
@@ -178,14 +201,14 @@ def variants(learner: Learner, stream: Stream) -> Iterator[Learner]:
 def equals_reference(setting: Setting, reference: Reference, params: Mapping[str, Value]) -> None:
     """Check that scores and counts equal those of the reference implementation."""
     run = setting.run(block=16)
-    rows = setting.stream.X.tolist()
-    labels = setting.stream.y.astype(int).tolist()
+    stream = setting.stream
+    rows = stream.X.tolist()
+    labels = stream.y.astype(int).tolist()
     trace = reference(rows, labels, _gaussian, **params)
     scores = getattr(trace, "scores", trace)
-    counts = {name: getattr(trace, name) for name in COUNTS if hasattr(trace, name)}
     law = "equals its reference implementation"
     run.check_scores(law, np.array(scores))
-    run.check_counts(law, counts)
+    run.check_counts(law, _counts_of(trace))
 
 
 def block_size_never_matters(setting: Setting) -> None:
@@ -201,40 +224,54 @@ def block_size_never_matters(setting: Setting) -> None:
 
 def no_round_sees_a_later_one(setting: Setting) -> None:
     """Check that the prediction of round t depends neither on its label nor on later examples."""
-    stream = setting.stream
     before = setting.run().scores
     rounds = len(before)
     last = rounds - 1
-    for t in sorted({0, rounds // 3, last}):
-        later = slice(t + 1, None)
-        X = stream.X.copy()
-        X[later] = 2.5 - X[later]
-        y = stream.y.copy()
-        y[t:] = stream.other_labels[t:]
-        changed = stream._replace(X=X, y=y)
+    checked = {0, rounds // 3, last}
+    for t in sorted(checked):
+        changed = _changed_from(setting.stream, t)
         run = setting.on(changed).run()
         until = slice(t + 1)
-        begun = Played(run.player, run.scores[until])
-        begun.check_scores(f"sees nothing later in round {t}", before[until])
+        scores = run.scores[until]
+        begun = Played(run.player, scores)
+        law = f"sees nothing later in round {t}"
+        begun.check_scores(law, before[until])
+
+
+def _changed_from(stream: Stream, t: int) -> Stream:
+    """The stream with other labels from round t on, and other rows after it."""
+    later = slice(t + 1, None)
+    X = stream.X.copy()
+    X[later] = 2.5 - X[later]
+    y = stream.y.copy()
+    other = stream.other_labels
+    y[t:] = other[t:]
+    return stream._replace(X=X, y=y)
 
 
 def budget_and_radius_hold(setting: Setting) -> None:
     """Check |S| <= B and ‖f‖ <= U after every few rounds, for learners with a budget or radius."""
     stream = setting.stream
+    rounds = len(stream.y)
     player = setting.player(block=8)
-    name = setting.learner.name
-    limit = player.learner.most_kept
-    radius = getattr(player.learner, "radius", math.inf)
-    radius *= 1 + 1e-9
-    for t in range(0, len(stream.y), 8):
+    for t in range(0, rounds, 8):
         part = stream.part(t, t + 8)
         _feed(player, part)
         for loop in player.loops:
-            size = loop.f.size or 0
-            norm = max(_norms(loop.f))
-            if limit is not None:
-                assert size <= limit, f"{name}: |S| = {size} is above the budget, {limit}"
-            assert norm <= radius, f"{name}: ‖f‖ = {norm} is above the radius, {radius}"
+            _check_size(player.learner, loop.f)
+
+
+def _check_size(learner: Learner, f: Hypothesis) -> None:
+    """Assert that f is within the budget and the radius of its learner, if it has them."""
+    name = learner.name
+    limit = learner.most_kept
+    if limit is not None:
+        size = f.size or 0
+        assert size <= limit, f"{name}: |S| = {size} is above the budget, {limit}"
+    radius = getattr(learner, "radius", math.inf)
+    radius *= 1 + 1e-9
+    norm = max(_norms(f))
+    assert norm <= radius, f"{name}: ‖f‖ = {norm} is above the radius, {radius}"
 
 
 def one_object_runs_on_two_streams(setting: Setting) -> None:
@@ -257,31 +294,44 @@ def pieces_are_one_stream(setting: Setting) -> None:
 
     Results must be bit-identical if all pieces end at multiples of 64 rounds, else up to rounding.
     """
-    stream = setting.stream
     expected = setting.run()
     counts = expected.counts()
-    rng = np.random.default_rng(len(stream.y))
-    for length in (1, 64, None):
-        law = f"runs on pieces of {length or 'any number of'} rows"
-        resumes = length != 1
+    rounds = len(setting.stream.y)
+    rng = np.random.default_rng(rounds)
+    any_lengths = rng.integers(1, 90, size=rounds)
+    pieces = {
+        "one row": itertools.repeat(1),
+        "64 rows": itertools.repeat(64),
+        "any number of rows": any_lengths.tolist(),
+    }
+    for name, lengths in pieces.items():
+        law = f"runs on pieces of {name}"
+        resumes = name != "one row"
         if resumes:
             law += ", saved and resumed in between"
-        player = setting.player()
-        parts = []
-        begin = 0
-        while begin < len(stream.y):
-            rows = length or int(rng.integers(1, 90))
-            end = begin + rows
-            piece = stream.part(begin, end)
-            scores = _feed(player, piece)
-            parts.append(scores)
-            begin = end
-            if resumes:
-                player = _resumed(player)
-        run = Played(player, np.concatenate(parts))
-        exactly = length == 64
+        run = _run_in_pieces(setting, lengths, resumes=resumes)
+        exactly = name == "64 rows"
         run.check_scores(law, expected.scores, exactly=exactly)
         run.check_counts(law, counts)
+
+
+def _run_in_pieces(setting: Setting, lengths: Iterable[int], *, resumes: bool) -> Played:
+    """Run the learner on pieces of so many rows; saved and resumed after each of them if asked."""
+    stream = setting.stream
+    player = setting.player()
+    parts = []
+    begin = 0
+    for length in lengths:
+        if begin >= len(stream.y):
+            break
+        end = begin + length
+        piece = stream.part(begin, end)
+        scores = _feed(player, piece)
+        parts.append(scores)
+        begin = end
+        if resumes:
+            player = _resumed(player)
+    return Played(player, np.concatenate(parts))
 
 
 def sparse_is_dense(setting: Setting) -> None:
@@ -294,15 +344,17 @@ def sparse_is_dense(setting: Setting) -> None:
     small = np.abs(X) < 0.5
     X[small] = 0.0
     for rows in (X, _with_offset_and_gaps(X)):
-        dense = stream._replace(X=rows)
-        expected = setting.on(dense).run()
-        sparse = stream._replace(X=compressed(rows))
-        run = setting.on(sparse).run()
-        run.check_scores("runs on sparse rows as on dense ones", expected.scores)
-        with_zeros = stream._replace(X=_storing_zeros(rows))
-        run = setting.on(with_zeros).run()
-        law = "runs on sparse rows with stored zeros as on dense ones"
-        run.check_scores(law, expected.scores)
+        expected = _run_on_rows(setting, rows).scores
+        run = _run_on_rows(setting, compressed(rows))
+        run.check_scores("runs on sparse rows as on dense ones", expected)
+        run = _run_on_rows(setting, _storing_zeros(rows))
+        run.check_scores("runs on sparse rows with stored zeros as on dense ones", expected)
+
+
+def _run_on_rows(setting: Setting, rows: Floats | CsrRows) -> Played:
+    """Run the learner on the stream with other rows."""
+    stream = setting.stream._replace(X=rows)
+    return setting.on(stream).run()
 
 
 def tracked_norm_is_the_norm(setting: Setting) -> None:
@@ -311,15 +363,16 @@ def tracked_norm_is_the_norm(setting: Setting) -> None:
     for loop in player.loops:
         f = loop.f
         if isinstance(f, Expansion) and f.points is not None:
-            tracked = Played(player, np.array(f.norm))
-            norm = math.hypot(*_norms(f))
-            tracked.check_scores("tracks ‖f‖", np.array(norm))
-    x = setting.stream.X[0]
-    y = setting.stream.y.item(0)
-    score = player.score(x)
-    prediction = player.learn(x, y)
-    predicted = Played(player, np.array(prediction))
-    predicted.check_scores("predicts what is read", np.array(score))
+            tracked = np.array(f.norm)
+            norms = _norms(f)
+            norm = math.hypot(*norms)
+            Played(player, tracked).check_scores("tracks ‖f‖", np.array(norm))
+    stream = setting.stream
+    x = stream.X[0]
+    y = stream.y.item(0)
+    score = np.array(player.score(x))
+    prediction = np.array(player.learn(x, y))
+    Played(player, prediction).check_scores("predicts what is read", score)
 
 
 def every_mistake_is_an_update(setting: Setting) -> None:
@@ -340,16 +393,21 @@ def every_mistake_is_an_update(setting: Setting) -> None:
         elif len(updates) == 1:
             wrong = predicted(scores) != y
         else:
-            signs = np.where(y == c, 1.0, -1.0)
-            wrong = mistaken(signs, signs * scores[:, c])
+            is_class = y == c
+            signs = np.where(is_class, 1.0, -1.0)
+            margins = signs * scores[:, c]
+            wrong = mistaken(signs, margins)
         mistakes = np.flatnonzero(wrong)
         missed = np.setdiff1d(mistakes, rounds)
         if len(missed):
             law = f"updates after the mistake of round {missed[0]}"
-            raise AssertionError(f"{setting.learner.name} {law}: no")
+            violation = _violation(setting.learner, law)
+            raise AssertionError(violation)
 
 
-LAWS: dict[str, Callable[[Setting], None]] = {
+Law: TypeAlias = Callable[[Setting], None]
+"""A check of one property."""
+LAWS: dict[str, Law] = {
     "block_size_never_matters": block_size_never_matters,
     "no_round_sees_a_later_one": no_round_sees_a_later_one,
     "budget_and_radius_hold": budget_and_radius_hold,
@@ -368,12 +426,13 @@ def _streams() -> Iterator[Stream]:
         rng = np.random.default_rng(rounds)
         shape = (rounds, features)
         X = rng.normal(size=shape).round(3)
-        sine = np.sin(2 * X[:, 0])
-        wave = sine + 0.5 * X.sum(axis=1)
+        first = X[:, 0]
+        total = X.sum(axis=1)
+        wave = np.sin(2 * first) + 0.5 * total
         wave += noise * rng.normal(size=rounds)
-        flipped = rng.random(rounds) < noise
-        positive = (wave >= 0) != flipped
-        y = np.where(positive, 1.0, -1.0)
+        is_flipped = rng.random(rounds) < noise
+        is_positive = wave >= 0
+        y = np.where(is_positive != is_flipped, 1.0, -1.0)
         yield Stream(X, y)
 
 
@@ -389,32 +448,39 @@ def harder_streams() -> Iterator[Stream]:
     """
     rng = np.random.default_rng(38)
     rounds = 80
-    X = rng.normal(size=(rounds, 2)).round(3)
+    shape = (rounds, 2)
+    X = rng.normal(size=shape).round(3)
     first = X[:, 0]
     second = X[:, 1]
-    wave = first + 0.3 * np.sin(5 * second)
-    classes = np.digitize(wave, [-0.4, 0.4]).astype(float)
-    signs = np.where(classes > 0, 1.0, -1.0)
+    sine = np.sin(5 * second)
+    wave = first + 0.3 * sine
+    numbers = np.digitize(wave, [-0.4, 0.4])
+    classes = numbers.astype(float)
+    signs = np.where(numbers > 0, 1.0, -1.0)
     weights = rng.choice([0.2, 1.0, 3.0], size=rounds)
-    places = np.repeat(np.arange(1.0, 21.0), 4)
-    places = rng.permutation(places)
+    distinct = np.arange(1.0, 21.0)
+    repeated = np.repeat(distinct, 4)
+    places = rng.permutation(repeated)
     far = 1e3 * places[:, None]
     yield Stream(X, classes, classes=3)
     yield Stream(X, signs, weights=weights)
     yield Stream(X, classes, classes=3, weights=weights)
     two_labels = rng.choice([-1.0, 1.0], size=rounds)
     yield Stream(far, two_labels)
-    four_labels = rng.integers(4, size=rounds).astype(float)
-    yield Stream(far, four_labels, classes=4)
+    four_labels = rng.integers(4, size=rounds)
+    yield Stream(far, four_labels.astype(float), classes=4)
 
 
 def _with_offset_and_gaps(X: Floats) -> Floats:
     """These rows with a column of zeros before each column, and a column of large offset."""
     rounds, width = X.shape
-    spaced = np.zeros((rounds, 2 * width + 1))
+    doubled = 2 * width
+    spaced = np.zeros((rounds, doubled + 1))
     spaced[:, 1::2] = X
-    angles = X[:, 0] + np.arange(rounds)
-    spaced[:, -1] = 48.8566 + 2e-5 * np.sin(angles)
+    first = X[:, 0]
+    angles = first + np.arange(rounds)
+    varying = 2e-5 * np.sin(angles)
+    spaced[:, -1] = 48.8566 + varying
     return spaced
 
 
@@ -458,21 +524,21 @@ def _norms(f: Hypothesis) -> list[float]:
     """‖f_c‖ of each class, from kernel values; of other hypotheses ‖f‖ as they report it."""
     if not isinstance(f, Expansion) or f.points is None:
         return [f.norm]
-    gram = f.kernel.between(f.points, f.points)
-    columns = f.coefficients[:, None]
-    if f.coefficients.ndim > 1:
-        columns = f.coefficients
+    points = f.points
+    gram = f.kernel.between(points, points)
+    by_class = np.atleast_2d(f.coefficients.T)
     norms = []
-    for a in columns.T:
-        square = max(float(a @ gram @ a), 0.0)
-        norm = math.sqrt(square)
+    for a in by_class:
+        square = float(a @ gram @ a)
+        norm = math.sqrt(max(square, 0.0))
         norms.append(norm)
     return norms
 
 
 def _gaussian(u: Row, v: Row) -> float:
     """κ(u, v) by its definition, for reference implementations."""
-    squares = [(a - b) ** 2 for a, b in zip(u, v, strict=True)]
+    pairs = zip(u, v, strict=True)
+    squares = [(a - b) ** 2 for a, b in pairs]
     distance = math.fsum(squares)
     scale = 2 * KERNEL.sigma**2
     return math.exp(-distance / scale)

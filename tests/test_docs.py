@@ -77,7 +77,7 @@ def test_what_a_page_shows_is_what_happens(
         ("43.06 ± 5.21", "43.06 ± 5.20", True),
         ("1.5e-10", "1.6e-10", True),
         ("1,-0.8315457487729289", "1,-0.83154574877293", True),
-        ("AMR %  Seconds\n 7.20    0.051\n", "AMR %  Seconds\n 7.20   12.500\n", True),
+        ("Mistakes %  Seconds\n 7.20  0.051\n", "Mistakes %  Seconds\n 7.20  12.500\n", True),
         ("arow  7.20  1,121", "arow  7.20  1,122", False),
         ("arow  7.20", "arow  7.20\nwarning: near ties", False),
         ("43.06 ± 5.21", "43.06 ± 5.19", False),

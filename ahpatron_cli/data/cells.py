@@ -61,22 +61,27 @@ class Texts:
         return len(self.codes)
 
     def __getitem__(self, part: slice | Integers) -> Texts:
-        return Texts(self.codes[part], self.texts)
+        codes = self.codes[part]
+        return Texts(codes, self.texts)
 
     def counts(self) -> Iterator[tuple[str, int, int]]:
         """Yield each text that occurs, with its number of cells and its first row."""
+        texts = self.texts
         counts = self._cells_of_texts()
         rows = np.arange(len(self))
-        first = np.zeros(len(self.texts), dtype=np.int64)
-        first[self.codes[::-1]] = rows[::-1]  # of several rows the last assigned one stays
-        for text, count, row in zip(self.texts, counts, first.tolist(), strict=True):
+        backwards = self.codes[::-1]
+        first = np.zeros(len(texts), dtype=np.int64)
+        first[backwards] = rows[::-1]  # of several rows the last assigned one stays
+        for text, count, row in zip(texts, counts, first.tolist(), strict=True):
             if count:
                 yield text, count, row
 
     def _cells_of_texts(self) -> list[int]:
         """Number of cells of each text of the list."""
-        counts: list[int] = np.bincount(self.codes, minlength=len(self.texts)).tolist()
-        return counts
+        different = len(self.texts)
+        counts = np.bincount(self.codes, minlength=different)
+        listed: list[int] = counts.tolist()
+        return listed
 
     def tolist(self) -> list[str]:
         """All cells as text."""
@@ -146,7 +151,8 @@ class Dates:
     def texts(self) -> Texts:
         """The cells as ISO 8601 text, with as many digits as they need; empty if missing."""
         distinct, codes = np.unique(self.moments, return_inverse=True)
-        return Texts(codes, [self._text(one) for one in distinct])
+        texts = [self._text(one) for one in distinct]
+        return Texts(codes, texts)
 
     def _text(self, moment: np.datetime64) -> str:
         if np.isnat(moment):
@@ -197,7 +203,9 @@ def number(cell: str) -> float | None:
         value = float(cell)
     except ValueError:
         return None
-    if abs(value) < np.inf and "_" not in cell and cell.isascii():
+    if "_" in cell or not cell.isascii():  # which `float` accepts
+        return None
+    if abs(value) < np.inf:
         return value
     return None
 
@@ -213,7 +221,8 @@ def is_plain(cell: str) -> bool:
 def number_texts(values: NDArray[Any]) -> Texts:
     """Numbers of any type as text: whole ones as integers, others with the digits they need."""
     distinct, codes = np.unique(values, return_inverse=True)
-    return Texts(codes, [number_text(value) for value in distinct])
+    texts = [number_text(value) for value in distinct]
+    return Texts(codes, texts)
 
 
 def number_text(value: Any) -> str:
@@ -262,18 +271,21 @@ def _moment(cell: str) -> tuple[int, int] | None:
     has_fraction = "." in cell or "," in cell
     if has_fraction and (parts := _FRACTION.fullmatch(cell)):
         before, digits, zone = parts.groups()
-        nanoseconds = int(digits[:9].ljust(9, "0"))  # datetime would cut it after six digits
+        nine_digits = digits[:9].ljust(9, "0")  # datetime would cut it after six
+        nanoseconds = int(nine_digits)
         cell = before + zone
     try:
         if cell[2] == ":":
-            moment = datetime.combine(_EPOCH, time.fromisoformat(cell))
+            clock = time.fromisoformat(cell)
+            moment = datetime.combine(_EPOCH, clock)
         else:
             moment = datetime.fromisoformat(cell)
     except ValueError:
         return None
     epoch = _EPOCH_UTC if moment.tzinfo else _EPOCH
     since = moment - epoch
-    return since.days, since.seconds * _SECOND + nanoseconds
+    nanoseconds += since.seconds * _SECOND
+    return since.days, nanoseconds
 
 
 def _date_text(cell: str) -> str | None:

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.data.cells import MISSING, Cells, Texts, number
-from ahpatron_cli.data.libsvm.fast import MARGIN, decimals, keep_freed_memory
+from ahpatron_cli.data.libsvm.fast import MARGIN, Places, decimals, keep_freed_memory
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, as_word
 from ahpatron_cli.errors import UserError, bad_data
 
 Columns: TypeAlias = dict[str, Any]
 """Columns by name: `Values`, or `Spans` if their cells are copied."""
+Record: TypeAlias = tuple[int, list[str]]
+"""The cells of a record, after a number of lines."""
 Flags: TypeAlias = NDArray[np.bool_]
 OnFault: TypeAlias = Callable[[UserError], None] | None
 """What is called with each fault, which is then left out; None: the first one is raised."""
@@ -87,9 +89,11 @@ class Spans:
         ends = np.cumsum(sizes)
         targets = ends - sizes
         shifts = np.repeat(sources - targets, sizes)
-        at = np.arange(ends[-1]) + shifts
+        total = ends[-1]
+        at = np.arange(total) + shifts
         letters = np.frombuffer(data, np.uint8)
-        return bytes(letters[at]).decode()
+        joined = bytes(letters[at])
+        return joined.decode()
 
 
 def _joined_data(columns: Sequence[Spans]) -> tuple[bytes, dict[int, int]]:
@@ -127,19 +131,19 @@ class _Layout(NamedTuple):
     ) -> tuple[Floats, Integers]:
         """Parse the cells of these columns, which are at data[begins:ends], as `decimals` does."""
         shape = self.ends.shape
-        closing = self.gaps[1:].reshape(shape)
-        opening = self.gaps[:-1].reshape(shape)
-        last = closing[:, part].ravel() - 1  # last mark in or before a cell
-        before = opening[:, part].ravel()
-        return decimals(
-            self.data,
-            letters=self.letters,
+        openings = self.gaps[:-1]
+        closings = self.gaps[1:]
+        before = openings.reshape(shape)[:, part].ravel()
+        behind = closings.reshape(shape)[:, part].ravel()
+        last = behind - 1  # last mark in or before a cell
+        places = Places(
             begins=begins,
             ends=ends,
             marks=last - before,
             last=self.marks[last],
             has_point=self.kinds[last] == ord("."),
         )
+        return decimals(self.data, self.letters, places)
 
 
 class CsvReader:
@@ -172,8 +176,9 @@ class CsvReader:
         lines, header = next(self._parsed(text))
         self.names = [name.strip() for name in header]
         self._check_header(lines)
-        wide = max(len(self.names) // PIECE_COLUMNS, 1)
-        self._piece = min(PIECE * wide, MAX_LINE)
+        times = len(self.names) // PIECE_COLUMNS
+        wanted = PIECE * max(times, 1)
+        self._piece = min(wanted, MAX_LINE)
         self._line += lines
         rest = first.split(b"\n", lines)[-1]
         self._pieces: Iterator[bytes] = pieces
@@ -240,16 +245,17 @@ class CsvReader:
     ) -> Cells | None:
         """Parse text with vector operations; None if it is unusual (quotes inside cells, …)."""
         self._decoded(raw)
+        names = self.names
         sign = self._delimiter.encode()
         data = _bare(raw, sign)
         if data is None:
             return None
-        layout = _layout(data, sign, len(self.names))
+        layout = _layout(data, sign, len(names))
         if layout is None:
             return None
         columns: Columns = {}
         plain = used.difference(text, copied)
-        numeric = [i for i, name in enumerate(self.names) if name in plain]
+        numeric = [i for i, name in enumerate(names) if name in plain]
         if numeric:
             columns = self._numeric(layout, numeric)
         for i, name in enumerate(self.names):
@@ -270,7 +276,8 @@ class CsvReader:
         values = None
         others = np.empty(0, dtype=np.int64)
         if _has_many_exponents(layout, len(begins)):
-            values = self._by_numpy(layout.data, columns, len(layout.ends))
+            rows = len(layout.ends)
+            values = self._by_numpy(layout.data, columns, rows)
         if values is None:
             values, others = layout.numbers(part, begins, ends)
         cells = _decoded_cells(layout.data, begins[others], ends[others])
@@ -278,15 +285,18 @@ class CsvReader:
         found = _numbers(stripped)
         values[others] = np.array(found, dtype=np.float64)
         names = [self.names[column] for column in columns]
-        owners = [names[place % len(names)] for place in others.tolist()]
-        for name, cell, bare in zip(owners, cells, stripped, strict=True):
+        width = len(names)
+        wrong: set[str] = set()
+        for place, cell, bare, value in zip(others.tolist(), cells, stripped, found, strict=True):
+            name = names[place % width]
             if cell != bare:
                 self.padded.add(name)
-        wrong = {name for name, value in zip(owners, found, strict=True) if value is None}
+            if value is None:
+                wrong.add(name)
         by_name: Columns = {}
         for i, name in enumerate(names):
             if name not in wrong:
-                by_name[name] = values[i :: len(names)]
+                by_name[name] = values[i::width]
         return by_name
 
     def _by_numpy(self, data: bytes, columns: list[int], rows: int) -> Floats | None:
@@ -305,10 +315,10 @@ class CsvReader:
             )
         except ValueError:
             return None
-        is_complete = values.shape == (rows, len(columns))
-        if is_complete and np.isfinite(values).all():
-            return values.ravel()
-        return None
+        expected = (rows, len(columns))
+        if values.shape != expected or not np.isfinite(values).all():
+            return None
+        return values.ravel()
 
     def _any(self, raw: bytes, used: set[str], text: set[str], copied: Collection[str]) -> Cells:
         """Parse any text by the csv module."""
@@ -328,13 +338,15 @@ class CsvReader:
                 columns[name] = Texts.of(cells)
             else:
                 columns[name] = _numbers_or_texts(cells)
-        return Cells(np.array(lines, dtype=np.int64), columns)
+        numbers = np.array(lines, dtype=np.int64)
+        return Cells(numbers, columns)
 
-    def _sound_rows(self, raw: bytes) -> Iterator[tuple[int, list[str]]]:
+    def _sound_rows(self, raw: bytes) -> Iterator[Record]:
         """Yield the rows with as many cells as the header, each with the number of its line."""
         width = len(self.names)
         before = 0
-        for after, row in self._parsed(self._decoded(raw)):
+        text = self._decoded(raw)
+        for after, row in self._parsed(text):
             line = self._line + before
             before = after
             if len(row) == width:
@@ -354,7 +366,7 @@ class CsvReader:
             hint = "the line may be cut off; complete or delete it"
         return bad_data(problem, self.path, line=line, hint=hint)
 
-    def _parsed(self, text: str) -> Iterator[tuple[int, list[str]]]:
+    def _parsed(self, text: str) -> Iterator[Record]:
         """Yield the records of the text, each with the number of lines up to its end."""
         source = io.StringIO(text, newline="\n")
         reader = csv.reader(
@@ -391,10 +403,12 @@ class CsvReader:
         encoding = "WINDOWS-1252"
         if b"\0" in raw:
             encoding = "UTF-16"
-        command = f"iconv -f {encoding} -t UTF-8 {as_word(self.path)} > utf8.csv"
+        path = as_word(self.path)
+        command = f"iconv -f {encoding} -t UTF-8 {path} > utf8.csv"
         hint = f"if it is {encoding} text, convert it: `{command}`"
         problem = "the text must be UTF-8, without NUL bytes"
-        line = self._line + raw.count(b"\n", 0, at)
+        before = raw.count(b"\n", 0, at)
+        line = self._line + before
         return bad_data(problem, self.path, line=line, hint=hint)
 
     def _check_header(self, lines: int) -> None:
@@ -404,8 +418,9 @@ class CsvReader:
             problem = "there is no header: the first line must name the columns"
             hint = "the file is empty, or its first line is blank"
             raise bad_data(problem, self.path, line=1, hint=hint)
-        numbered = [f"c{i}" for i in range(1, len(names) + 1)]
-        twice = [name for name, count in Counter(names).items() if count > 1]
+        numbered = [f"c{i}" for i, _ in enumerate(names, start=1)]
+        counts = Counter(names)
+        twice = [name for name in names if counts[name] > 1]
         if not any(names):
             problem = "there is no header: the first line must name the columns"
             header = self._printing(numbered)
@@ -544,7 +559,8 @@ def _layout(data: bytes, sign: bytes, width: int) -> _Layout | None:
     delimiters = kinds == ord(sign)
     gaps = np.flatnonzero(line_ends | delimiters)
     rows = int(np.count_nonzero(line_ends)) - 1
-    if len(gaps) != rows * width + 1:
+    cells = len(gaps) - 1
+    if cells != rows * width:
         return None
     row_ends = gaps[::width]
     if not line_ends[row_ends].all():

@@ -63,7 +63,8 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         """Number, days or category code of each row; NaN if missing."""
         if self.kind == "category":
             texts = cells.texts(self.name)
-            codes, _ = texts.numbers(self._category_codes())
+            code_of = self._category_codes()
+            codes, _ = texts.numbers(code_of)
             return codes
         values = cells.columns[self.name]
         if isinstance(values, Texts):
@@ -75,9 +76,10 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
             kind = "number"
             found = values
         if kind != self.kind:
-            present = np.flatnonzero(~np.isnan(found))
-            if len(present):
-                raise self._mixed(values, int(present[0]), cells, path=path)
+            is_present = ~np.isnan(found)
+            if is_present.any():
+                row = int(np.argmax(is_present))
+                raise self._mixed(values, row, cells, path=path)
         return found
 
     def _parsed(self, texts: Texts, cells: Cells, path: str) -> Floats:
@@ -170,7 +172,8 @@ class Shares(NamedTuple):
     @property
     def features(self) -> Integers:
         """Indices of these features."""
-        return np.arange(self.first, self.first + len(self.values))
+        behind = self.first + len(self.values)
+        return np.arange(self.first, behind)
 
 
 class Schema(msgspec.Struct, forbid_unknown_fields=True):
@@ -191,7 +194,10 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
     @property
     def features(self) -> list[str]:
         """Names of all features, in order."""
-        return [name for column in self.columns for name in column.features]
+        names: list[str] = []
+        for column in self.columns:
+            names += column.features
+        return names
 
     def label_names(self, labels: Iterable[float | None]) -> list[str | None]:
         """Names of label codes; None for a code that stands for several labels."""
@@ -261,7 +267,8 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             gaps = int(np.count_nonzero(absent))
             if gaps and self.missing == "refuse":
                 row = np.argmax(absent)
-                raise no_value(name, path, int(cells.lines[row]))
+                line = int(cells.lines[row])
+                raise no_value(name, path, line)
             if column.kind == "category":
                 yield _category(column, found, start)
                 if gaps and column.shares:
@@ -269,11 +276,14 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
                     yield Shares(start, shares, rows=absent, column=name)
                 _count_unknown(found, name, unseen)
             else:
-                values = np.where(absent, column.fill, found) if gaps else found
+                values = found
+                if gaps:
+                    values = np.where(absent, column.fill, found)
                 yield Feature(start, values, name)
             start += max(len(column.categories), 1)
             if column.indicator:
-                yield Feature(start, absent.astype(np.float64), name)
+                indicator = absent.astype(np.float64)
+                yield Feature(start, indicator, name)
                 start += 1
             elif gaps and self.missing == "indicator":
                 unseen.missing[name] += gaps
@@ -281,13 +291,15 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
     def label_numbers(self, cells: Cells, path: str) -> Floats:
         """Label code of each row; NaN if missing."""
         if self.label not in cells.columns:
-            return np.full(len(cells.lines), np.nan)
+            count = len(cells.lines)
+            return np.full(count, np.nan)
         kind = self.label_kind
         codes = {label_key(name, kind): code for name, code in self.labels.items()}
         other = None if self.positive is None else -1.0
 
         def code_of(cell: str) -> float | None:
-            return codes.get(label_key(cell, kind), other)
+            key = label_key(cell, kind)
+            return codes.get(key, other)
 
         names = cells.texts(self.label)
         labels, wrong = names.numbers(code_of)
@@ -298,7 +310,8 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
                 "; if a new class is in a pipe, `--classes A,B,C` must name all of them"
             )
             line = int(cells.lines[wrong])
-            raise bad_data(f"the label {label!r} is unknown", path, line=line, hint=hint)
+            problem = f"the label {label!r} is unknown"
+            raise bad_data(problem, path, line=line, hint=hint)
         return labels
 
     def label_named(self, text: str) -> str | None:
@@ -322,7 +335,8 @@ def _category(column: Column, codes: Floats, start: int) -> Feature:
 
 def _count_unknown(codes: Floats, name: str, unseen: Unseen) -> None:
     """Count cells of a column whose categories did not occur in training."""
-    count = int(np.count_nonzero(codes == _UNKNOWN))
+    is_unknown = codes == _UNKNOWN
+    count = int(np.count_nonzero(is_unknown))
     if count:
         unseen.categories[name] += count
 
@@ -352,7 +366,8 @@ def _sparse(features: Sequence[Feature], shape: Shape) -> CsrRows:
     lengths = np.count_nonzero(stored, axis=1)
     starts = np.append(0, np.cumsum(lengths))
     stored_columns = columns[stored].astype(np.int32)
-    return CsrRows(starts, stored_columns, values[stored], width=width)
+    stored_values = values[stored]
+    return CsrRows(starts, stored_columns, stored_values, width=width)
 
 
 def _with_shares(rows: CsrRows, shares: Sequence[Shares]) -> CsrRows:
@@ -362,10 +377,11 @@ def _with_shares(rows: CsrRows, shares: Sequence[Shares]) -> CsrRows:
     values = [rows.values]
     for one in shares:
         missing = np.flatnonzero(one.rows)
+        count = len(missing)
         features = one.features.astype(np.int32)
         owners.append(np.repeat(missing, len(features)))
-        columns.append(np.tile(features, len(missing)))
-        values.append(np.tile(one.values, len(missing)))
+        columns.append(np.tile(features, count))
+        values.append(np.tile(one.values, count))
     owner = np.concatenate(owners)
     column = np.concatenate(columns)
     value = np.concatenate(values)
@@ -403,8 +419,9 @@ def listed(names: Iterable[str], most: int = 8) -> str:
 
 def no_value(name: str, path: str, line: int) -> UserError:
     """The error for a missing cell, with --missing refuse."""
+    problem = f"column {name!r} has no value here"
     hint = "--missing indicator, zero or mean accepts such cells"
-    return bad_data(f"column {name!r} has no value here", path, line=line, hint=hint)
+    return bad_data(problem, path, line=line, hint=hint)
 
 
 def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:

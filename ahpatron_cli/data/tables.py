@@ -73,6 +73,8 @@ TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
 
 _ARROW_MAGIC = (b"PAR1", b"ARROW1")
 """First bytes of Parquet and of Arrow files."""
+_NO_NAMES = "#<{[@%|"
+"""Characters with which the header of a table does not begin."""
 _NO_HEADER = re.compile(r"(^|\s)[0-9]+:|\0|\ufffd.")
 """What the header of a table does not contain: features of LIBSVM text, bytes that are no text."""
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(\{)\s*[\"}]|(\[)\s*[\[{])")
@@ -83,6 +85,8 @@ _LIBSVM_ROW = re.compile(r"(\S+\s+)?(qid:\S+\s+)?[0-9]+:[-+.0-9eE]+(\s+[0-9]+:[-
 
 Kind: TypeAlias = Literal["number", "date", "category", "missing"]
 """Type of a cell."""
+OptionText: TypeAlias = tuple[str, str]
+"""The name of an option and its value as text."""
 
 
 class TableOptions(msgspec.Struct, frozen=True):
@@ -100,9 +104,9 @@ class TableOptions(msgspec.Struct, frozen=True):
     """Options for tables only that the user has given, which LIBSVM text refuses."""
 
     @property
-    def words(self) -> tuple[tuple[str, str], ...]:
-        """Options that differ from their defaults, as pairs of option name and text."""
-        found: list[tuple[str, str]] = []
+    def words(self) -> tuple[OptionText, ...]:
+        """Options that differ from their defaults."""
+        found: list[OptionText] = []
         if self.label:
             found.append(("label", self.label))
         if self.id:
@@ -132,11 +136,14 @@ class TableOptions(msgspec.Struct, frozen=True):
 
 def _no_column(name: str, names: list[str], path: str) -> UserError:
     """The error for an option that names a column which the table does not have."""
-    if set(name.split(",")) <= set(names):
+    problem = f"no column has the name {name!r}"
+    hint = suggestion(name, names)
+    parts = name.split(",")
+    if set(parts) <= set(names):
         hint = "repeat the option for each column"
-    else:
-        hint = suggestion(name, names) or f"the columns are {listed(names)}"
-    return bad_data(f"no column has the name {name!r}", path, line=1, hint=hint)
+    elif not hint:
+        hint = f"the columns are {listed(names)}"
+    return bad_data(problem, path, line=1, hint=hint)
 
 
 class TableReader(Reader):
@@ -175,9 +182,11 @@ class TableReader(Reader):
         if schema is None:
             options.check(reader.names, reader.path)
             if source.rereadable:
-                schema, remarks = self._infer_from_file(options)
+                found = self._infer_from_file(options)
             else:
-                schema, remarks = self._infer_from_pipe(options, warm_up)
+                found = self._infer_from_pipe(options, warm_up)
+            schema = found.schema
+            remarks = found.notes
             _check_labels(schema, options.labels, reader.path)
         id_column = schema.id if schema.id in reader.names else None
         if options.id:
@@ -185,58 +194,56 @@ class TableReader(Reader):
         self.schema: Schema = msgspec.structs.replace(schema, id=id_column)
         """The schema of the table."""
         self.schema.check_columns(reader.names, reader.path)
-        self.info = FileInfo(len(schema.features), remarks=remarks)
+        width = len(schema.features)
+        self.info = FileInfo(width, remarks=remarks)
 
-    def _infer_from_file(self, options: TableOptions) -> tuple[Schema, tuple[str, ...]]:
-        """Infer the schema from all rows, which are read again later; also returns notes."""
+    def _infer_from_file(self, options: TableOptions) -> Inferred:
+        """Infer the schema from all rows, which are read again later."""
         used = _columns_in_use(options, self._reader.names)
         no_numbers: set[str] = set()
         with open_source(self.source.name) as again:
             # faults of rows are reported when these are read again
             on_fault = None if self._on_fault is None else _ignore
             reader = open_reader(again, on_fault)
-            batches = reader.batches(used, _columns_of_text(options), no_numbers)
-            schema, remarks, tally = infer(
+            text = _columns_of_text(options)
+            batches = reader.batches(used, text, no_numbers)
+            sound = self._sound_part(batches)
+            found = infer(
                 reader,
                 options,
-                _limited(self._sound_part(batches), self._max_rows),
+                _limited(sound, self._max_rows),
                 no_numbers=no_numbers,
-                numeric=self.numeric,
                 on_fault=self._report_if_asked,
             )
-            for name in reader.padded:  # their cells cannot be copied
-                self.numeric.pop(name, None)
             if self._max_rows is None:
-                tally.sha256 = again.sha256()
-        self.tally = tally
-        return schema, remarks
+                found.tally.sha256 = again.sha256()
+        self.tally = found.tally
+        for name, has_zeros in found.numeric.items():
+            if name not in reader.padded:  # cells with spaces cannot be copied
+                self.numeric[name] = has_zeros
+        return found
 
-    def _infer_from_pipe(
-        self, options: TableOptions, warm_up: int
-    ) -> tuple[Schema, tuple[str, ...]]:
-        """Infer the schema from the first rows, which are kept; also returns notes."""
+    def _infer_from_pipe(self, options: TableOptions, warm_up: int) -> Inferred:
+        """Infer the schema from the first rows, which are kept."""
         used = _columns_in_use(options, self._reader.names)
-        batches = self._reader.batches(used, _columns_of_text(options))
+        text = _columns_of_text(options)
+        batches = self._reader.batches(used, text)
+        report = self._report_if_asked
         self._head = first_batches(
             self.source,
-            self._sound_part(batches, self._report_if_asked),
+            self._sound_part(batches, report),
             rows=warm_up,
             labelled=partial(_labelled_rows, label=options.label or ""),
             on_wait=self._on_wait,
         )
-        schema, remarks, _ = infer(
-            self._reader,
-            options,
-            self._head,
-            no_numbers=set(),
-            numeric={},
-            on_fault=self._report_if_asked,
-        )
-        return _with_both_labels(schema), remarks
+        found = infer(self._reader, options, self._head, on_fault=report)
+        schema = _with_both_labels(found.schema)
+        return found._replace(schema=schema)
 
     def __iter__(self) -> Iterator[Batch]:
         path = self._reader.path
-        for cells in self._sound_part(self.cells(), self._report_if_asked):
+        batches = self._sound_part(self.cells(), self._report_if_asked)
+        for cells in batches:
             if self._on_fault is not None:
                 cells = self._without_faults(cells)
             batch = self.schema.encode(cells, path, self.unseen)
@@ -283,7 +290,8 @@ class TableReader(Reader):
     def _without_faults(self, cells: Cells) -> Cells:
         """The rows in which every cell fits its column; faults of the others are reported."""
         faults: list[UserError] = []
-        sound = np.ones(len(cells.lines), dtype=bool)
+        count = len(cells.lines)
+        sound = np.ones(count, dtype=bool)
         for column in self.schema.columns:
             rows = _faulty_rows(
                 cells.columns[column.name],
@@ -302,11 +310,13 @@ class TableReader(Reader):
     def _fault(self, cells: Cells, column: Column, row: int) -> UserError:
         """The error for a cell that does not fit its column."""
         path = self._reader.path
+        name = column.name
         line = int(cells.lines[row])
-        cell = cell_text(cells.columns[column.name], row)
+        values = cells.columns[name]
+        cell = cell_text(values, row)
         if cell in MISSING:
-            return no_value(column.name, path, line)
-        return mixed(column.name, column.kind, cell=cell, path=path, line=line)
+            return no_value(name, path, line)
+        return mixed(name, column.kind, cell=cell, path=path, line=line)
 
     def _count_labels(self) -> LabelTally:
         tally = LabelTally()
@@ -314,7 +324,8 @@ class TableReader(Reader):
         with open_source(self.source.name) as again:
             batches = open_reader(again).batches(label, label)
             for cells in _limited(batches, self._max_rows):
-                tally.add(self.schema.label_numbers(cells, self._reader.path))
+                labels = self.schema.label_numbers(cells, self._reader.path)
+                tally.add(labels)
             if self._max_rows is None:
                 tally.sha256 = again.sha256()
         return tally
@@ -342,7 +353,8 @@ class TableReader(Reader):
 
 def _columns_in_use(options: TableOptions, names: Sequence[str]) -> set[str]:
     """The columns that are read to infer a schema."""
-    return set(names).difference(options.drop, pandas_index(names))
+    index = pandas_index(names)
+    return set(names).difference(options.drop, index)
 
 
 def _columns_of_text(options: TableOptions) -> set[str]:
@@ -353,9 +365,11 @@ def _columns_of_text(options: TableOptions) -> set[str]:
 
 def _labelled_rows(cells: Cells, label: str) -> int:
     """Number of rows that have a label in this column."""
-    counts = cells.texts(label).counts()
-    labelled = [count for cell, count, _ in counts if cell not in MISSING]
-    return sum(labelled)
+    labelled = 0
+    for cell, count, _ in cells.texts(label).counts():
+        if cell not in MISSING:
+            labelled += count
+    return labelled
 
 
 def _ignore(fault: UserError) -> None:
@@ -401,13 +415,16 @@ def is_table(source: Source, options: TableOptions) -> bool:
     name = source.name.lower()
     for packing in (".gz", ".bz2", ".xz"):
         name = name.removesuffix(packing)
-    if name.endswith(TABLE_SUFFIXES) or looks_like_table(source.head):
+    head = source.head
+    if name.endswith(TABLE_SUFFIXES) or looks_like_table(head):
         return True
-    if options.given and looks_like_libsvm(source.head):
-        flags = ", ".join(f"--{option}" for option in options.given)
-        problem = f"for tables only: {flags}; this is LIBSVM text"
+    if options.given and looks_like_libsvm(head):
+        flags = [f"--{option}" for option in options.given]
+        shown = ", ".join(flags)
+        problem = f"for tables only: {shown}; this is LIBSVM text"
         hint = "leave it out; tables and LIBSVM files need commands of their own"
-        raise UserError(problem, place=Place(source.name), hint=hint)
+        place = Place(source.name)
+        raise UserError(problem, place=place, hint=hint)
     return options.label is not None
 
 
@@ -415,8 +432,8 @@ def looks_like_libsvm(head: bytes) -> bool:
     """Whether the first row of a file with these first bytes is LIBSVM text with features."""
     text = head.decode("utf-8", "replace")
     row = _first_row(text.removeprefix("\ufeff"))
-    is_cut = len(head) >= HEAD_BYTES and not row.endswith("\n")
-    if is_cut:  # perhaps inside of its last feature
+    is_whole = len(head) < HEAD_BYTES or row.endswith("\n")
+    if not is_whole:  # perhaps cut inside of its last feature
         row = row.rpartition(" ")[0]
     data = row.partition("#")[0].strip()
     return _LIBSVM_ROW.fullmatch(data) is not None
@@ -446,23 +463,27 @@ def looks_like_table(head: bytes) -> bool:
     text = head.decode("utf-8", "replace")
     first_line = text.partition("\n")[0]
     line = first_line.removeprefix("\ufeff").strip()
-    if not line or line[0] in "#<{[@%|" or _NO_HEADER.search(line):
+    if not line or line[0] in _NO_NAMES or _NO_HEADER.search(line):
+        return False
+    if delimiter_of(line) not in line:
         return False
     first_word = line.split()[0]
-    return delimiter_of(line) in line and number(first_word) is None
+    return number(first_word) is None
 
 
 def open_reader(source: Source, on_fault: OnFault = None) -> CsvReader | ArrowReader:
     """The reader for a table, chosen by its first bytes or its name."""
+    name = source.name
     is_arrow = source.head.startswith(_ARROW_MAGIC)
-    if is_arrow or source.name.lower().endswith(ARROW_SUFFIXES):
+    if is_arrow or name.lower().endswith(ARROW_SUFFIXES):
         return _open_arrow(source)
     json = _JSON.match(source.head)
     if json:
         bracket = json[1] or json[2]
-        hint = JSON_HINTS[bracket].replace("FILE", as_word(source.name))
-        raise bad_data("this is JSON, not CSV", source.name, line=1, hint=hint)
-    return CsvReader(source.read1, source.name, on_fault)
+        word = as_word(name)
+        hint = JSON_HINTS[bracket].replace("FILE", word)
+        raise bad_data("this is JSON, not CSV", name, line=1, hint=hint)
+    return CsvReader(source.read1, name, on_fault)
 
 
 def _open_arrow(source: Source) -> ArrowReader:
@@ -540,14 +561,16 @@ class _Seen:
         absent = np.isnan(found)
         present = found[~absent]
         count = len(present)
-        self.counts["missing"] += len(found) - count
+        missing = len(found) - count
+        self.counts["missing"] += missing
         self.counts[kind] += count
         if count == 0:
             return
         if kind not in self.first:
             row = int(np.argmin(absent))
+            line = int(lines[row])
             cell = cell_text(values, row)
-            self.first[kind] = (int(lines[row]), cell)
+            self.first[kind] = (line, cell)
         zeros = np.count_nonzero(present == 0)
         self.zeros += int(zeros)
         self._average(present)
@@ -558,7 +581,8 @@ class _Seen:
         for cell, count, row in cells.counts():
             kind, value = _kind_of(cell, is_category=self._is_category)
             self.counts[kind] += count
-            self._note_first(kind, int(lines[row]), cell)
+            line = int(lines[row])
+            self._note_first(kind, line, cell)
             if kind == "category":
                 self._add_category(cell, count)
             elif kind != "missing":
@@ -572,7 +596,8 @@ class _Seen:
 
     def _note_first(self, kind: Kind, line: int, cell: str) -> None:
         """Note a cell if it is the first of its type."""
-        if kind not in self.first or line < self.first[kind][0]:
+        first = self.first.get(kind)
+        if first is None or line < first[0]:
             self.first[kind] = (line, cell)
 
     def _add_category(self, cell: str, count: int) -> None:
@@ -580,8 +605,9 @@ class _Seen:
         name = cell
         if cell not in self.categories:
             name = category_name(cell)
-        if name in self.categories or len(self.categories) <= MAX_CATEGORIES:
-            self.categories[name] += count
+        known = self.categories
+        if name in known or len(known) <= MAX_CATEGORIES:
+            known[name] += count
 
     def _average(self, values: Floats) -> None:
         """Add numbers or dates to the mean, also if their sum would overflow."""
@@ -593,7 +619,8 @@ class _Seen:
             mean = float(parts.sum())
         self._averaged += count
         share = count / self._averaged
-        self._mean = self._mean * (1 - share) + mean * share
+        earlier = self._mean * (1 - share)
+        self._mean = earlier + mean * share
 
     def column(self, missing: str, path: str, *, may_be_mixed: bool = False) -> Column | None:
         """The inferred `Column`; None if all cells are missing.
@@ -630,8 +657,9 @@ class _Seen:
         """Refuse a text column with too many distinct values (ids, names, free text)."""
         rows = self.counts["category"]
         different = len(self.categories)
-        repeats = self._is_category or rows < FEWEST_ROWS or 2 * different <= rows
-        if different <= MAX_CATEGORIES and repeats:
+        hardly_repeats = rows >= FEWEST_ROWS and 2 * different > rows
+        is_free_text = hardly_repeats and not self._is_category
+        if different <= MAX_CATEGORIES and not is_free_text:
             return
         many = str(different)
         if different > MAX_CATEGORIES:
@@ -674,9 +702,11 @@ def _faulty_rows(values: Values, kind: Kind, missing: str, is_category: bool) ->
     if missing != "refuse":
         legal.add("missing")
     if isinstance(values, Texts):
-        kinds = [_kind_of(text, is_category=is_category)[0] for text in values.texts]
-        is_wrong = np.array([one not in legal for one in kinds], dtype=bool)
-        wrong = is_wrong[values.codes]
+        is_wrong = []
+        for text in values.texts:
+            own, _ = _kind_of(text, is_category=is_category)
+            is_wrong.append(own not in legal)
+        wrong = np.array(is_wrong, dtype=bool)[values.codes]
     else:
         own, numbers = _typed(values)
         absent = np.isnan(numbers)
@@ -700,10 +730,12 @@ class _Statistics:
         self.unlabelled: Counter[str] = Counter()
         """Rows without a label, by the cell that they have instead."""
 
-    def add_all(self, batches: Iterable[Cells], no_numbers: set[str]) -> None:
+    def add_all(self, batches: Iterable[Cells], no_numbers: set[str] | None = None) -> None:
         """Add batches to the statistics, and columns with text or dates to `no_numbers`."""
         for cells in batches:
             self._add(cells)
+            if no_numbers is None:
+                continue
             for column in self.columns:  # the reader looks at `no_numbers` before each batch
                 if column.counts["category"] or column.counts["date"]:
                     no_numbers.add(column.name)
@@ -733,7 +765,8 @@ class _Statistics:
         for column in self.columns:
             cells = column.counts.total()
             if column.counts["number"] == cells:
-                found[column.name] = 10 * column.zeros > cells
+                has_zeros = 10 * column.zeros > cells
+                found[column.name] = has_zeros
         return found
 
     def check(self, path: str) -> None:
@@ -742,7 +775,20 @@ class _Statistics:
             raise no_rows(path)
         if not self.labelled:
             problem = f"no row has a label in column {self._label!r}"
-            raise bad_data(problem, path, line=1, hint=_no_labels(self.unlabelled))
+            hint = _no_labels(self.unlabelled)
+            raise bad_data(problem, path, line=1, hint=hint)
+
+
+class Inferred(NamedTuple):
+    """What is inferred from the rows of a table."""
+
+    schema: Schema
+    notes: tuple[str, ...]
+    """Notes for the user."""
+    tally: LabelTally
+    """Counts of the labels."""
+    numeric: Mapping[str, bool]
+    """Columns in which every cell is a number, with whether more than a tenth of them are 0."""
 
 
 def infer(
@@ -750,32 +796,29 @@ def infer(
     options: TableOptions,
     batches: Iterable[Cells],
     *,
-    no_numbers: set[str],
-    numeric: dict[str, bool],
+    no_numbers: set[str] | None = None,
     on_fault: OnFault = None,
-) -> tuple[Schema, tuple[str, ...], LabelTally]:
-    """Infer the schema of a table from these rows; returns the schema, notes and label counts.
+) -> Inferred:
+    """Infer the schema of a table from these rows.
 
     With `on_fault`, columns that cannot be used are passed to it and left out, and those with
     cells of several types have the most frequent one.
 
-    Columns with text or dates are added to `no_numbers`, and columns in which every cell is a
-    number to `numeric`, with whether more than a tenth of them are 0.
+    Columns with text or dates are added to `no_numbers`, which the reader looks at: it need not try
+    to read them as numbers again.
     """
     path = reader.path
-    label = options.label or ""
     index = pandas_index(reader.names)
-    seen = _Statistics(_feature_columns(reader.names, options), options)
+    features = _feature_columns(reader.names, options)
+    seen = _Statistics(features, options)
     seen.add_all(batches, no_numbers)
     seen.check(path)
     found = _infer_columns(seen.columns, options.missing, path, on_fault=on_fault)
-    numeric |= seen.numeric()
-    columns = [column for column in found.values() if column]
     empty = [name for name, column in found.items() if column is None]
     labels = _infer_labels(seen, options, path)
     schema = Schema(
-        columns=columns,
-        label=label,
+        columns=[column for column in found.values() if column],
+        label=options.label or "",
         labels=labels.codes,
         missing=options.missing,
         positive=labels.positive,
@@ -784,7 +827,12 @@ def infer(
         label_kind=labels.kind,
     )
     notes = _column_notes(seen.columns, found, index=index, missing=options.missing)
-    return schema, (*labels.notes, *notes), labels.tally(seen.labelled)
+    return Inferred(
+        schema,
+        notes=(*labels.notes, *notes),
+        tally=labels.tally(seen.labelled),
+        numeric=seen.numeric(),
+    )
 
 
 def _feature_columns(names: Sequence[str], options: TableOptions) -> list[str]:
@@ -806,9 +854,10 @@ def _infer_columns(
     of which no column is left is refused.
     """
     found: dict[str, Column | None] = {}
+    may_be_mixed = on_fault is not None
     for one in seen:
         try:
-            found[one.name] = one.column(missing, path, may_be_mixed=on_fault is not None)
+            found[one.name] = one.column(missing, path, may_be_mixed=may_be_mixed)
         except UserError as fault:
             if on_fault is None:
                 raise
@@ -826,16 +875,26 @@ def _column_notes(
     missing: str,
 ) -> list[str]:
     """Notes for the user on columns that are left out or become features in a special way."""
-    columns = [column for column in found.values() if column]
-    empty = [name for name, column in found.items() if column is None]
-    categories = [f"{one.name} ({len(one.categories)})" for one in columns if one.categories]
+    empty: list[str] = []
+    categories: list[str] = []
+    for name, column in found.items():
+        if column is None:
+            empty.append(name)
+        elif column.categories:
+            count = len(column.categories)
+            categories.append(f"{name} ({count})")
     lists = {
         "the index that pandas has written is left out": [repr(name) for name in index],
         "columns without values are left out": empty,
         "one feature per category": categories,
         **_gaps(seen, found, missing),
     }
-    return [f"{note}: {listed(names)}" for note, names in lists.items() if names]
+    notes = []
+    for note, names in lists.items():
+        if names:
+            shown = listed(names)
+            notes.append(f"{note}: {shown}")
+    return notes
 
 
 def _gaps(seen: Sequence[_Seen], found: InferredColumns, missing: str) -> dict[str, list[str]]:
@@ -894,7 +953,8 @@ class _Labels(NamedTuple):
         """Counts of the codes; `rows` is the number of rows with a label, counted or not."""
         tally = LabelTally()
         for name, count in self.counts.items():
-            tally.count(self.codes.get(name, -1.0), count)
+            code = self.codes.get(name, -1.0)
+            tally.count(code, count)
         tally.rows = rows
         return tally
 
@@ -950,9 +1010,11 @@ def _positive_label(
     if text is None:
         return None
     keys = {label_key(label, kind): label for label in labels}
-    label = keys.get(label_key(text, kind))
+    key = label_key(text, kind)
+    label = keys.get(key)
     if label is None:
-        hint = suggestion(text, labels) or f"the labels are {listed(sorted(labels))}"
+        shown = listed(sorted(labels))
+        hint = suggestion(text, labels) or f"the labels are {shown}"
         raise bad_data(f"no row has the label {text!r}", path, hint=hint)
     return label
 
@@ -966,8 +1028,9 @@ def _one_against_others(labels: Collection[str], positive: str) -> LabelCodes:
 
     If there are too many labels, only the positive one has a code of its own.
     """
-    named = sorted(labels) if len(labels) <= MAX_CLASSES else [positive]
-    codes = dict.fromkeys(named, -1.0)
+    codes: dict[str, float] = {}
+    if len(labels) <= MAX_CLASSES:
+        codes = dict.fromkeys(sorted(labels), -1.0)
     codes[positive] = 1.0
     return codes, [f"label {positive} is +1, every other label -1"]
 
@@ -979,12 +1042,15 @@ def _label_codes(labels: Counter[str], kind: LabelKind) -> LabelCodes:
         value = number(name)
         if value is not None:
             values[name] = value
-    if len(values) == len(labels) and class_fault(_counted(values, labels)):
-        return values, []  # numbers that hardly repeat, which `find_labels` refuses
+    if len(values) == len(labels):
+        tally = _counted(values, labels)
+        if class_fault(tally):
+            return values, []  # numbers that hardly repeat, which `find_labels` refuses
     if kind == "number":
         return _number_codes(values)
     if len(labels) > 2:
-        codes = {name: float(i) for i, name in enumerate(sorted(labels))}
+        names = sorted(labels)
+        codes = {name: float(i) for i, name in enumerate(names)}
         return codes, []
     return _rarer_is_positive(labels)
 
@@ -992,19 +1058,22 @@ def _label_codes(labels: Counter[str], kind: LabelKind) -> LabelCodes:
 def _number_codes(values: Mapping[str, float]) -> LabelCodes:
     """Codes of labels that are numbers: the numbers, or -1 and +1 for two unusual ones."""
     ordered = sorted(values, key=values.__getitem__)
-    numbers = [values[name] for name in ordered]
-    if len(ordered) != 2 or tuple(numbers) in PLAIN_PAIRS:
-        return dict(zip(ordered, numbers, strict=True)), []
+    codes = {name: values[name] for name in ordered}
+    pair = tuple(codes.values())
+    if len(ordered) != 2 or pair in PLAIN_PAIRS:
+        return codes, []
     negative, positive = ordered
     return _pair(negative, positive)
 
 
 def _rarer_is_positive(labels: Counter[str]) -> LabelCodes:
     """Codes of two labels: +1 for the rarer; if equal, for the later in alphabetical order."""
-    negative, positive = sorted(labels, key=lambda name: (-labels[name], name))
-    if labels[negative] == labels[positive]:
+    by_name = sorted(labels)
+    negative, positive = sorted(by_name, key=labels.__getitem__, reverse=True)
+    rarer = labels[positive]
+    if labels[negative] == rarer:
         return _pair(negative, positive)
-    share = 100 * labels[positive] / labels.total()
+    share = 100 * rarer / labels.total()
     return _pair(negative, positive, why=f", the rarer ({share:.3g} %)")
 
 

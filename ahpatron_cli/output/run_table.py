@@ -118,7 +118,7 @@ def _run_table(report: Report) -> Table:
     window = max(windows, default=0)
     columns = [
         _learners(report),
-        Column("AMR %", _rates(report, summary)),
+        Column("Mistakes %", _rates(report, summary)),
         Column("This file %", _rates_of_file(report), 1),
         Column(f"Last {window:,} %", _recent_rates(report), 1),
         _means(report, "|M_T|", "mistakes", priority=4),

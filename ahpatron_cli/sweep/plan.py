@@ -71,12 +71,14 @@ def plan(
         twin = seen.setdefault(record.sha256, path)
         if twin != path:
             note(f"{path} has the same content as {twin}")
+        name = Path(path).name
         notes = list(summary.notes)
-        setups = with_sigma(list(job.setups(path, record.rounds)), dataset, notes.append)
+        asked = list(job.setups(path, record.rounds))
+        setups = with_sigma(asked, dataset, notes.append)
         for text in notes:
-            note(f"{Path(path).name}: {text}")
+            note(f"{name}: {text}")
         if summary.sorted_labels and not order.permutes:
-            warn(f"{Path(path).name}: the rows are sorted by label; --shuffle permutes them")
+            warn(f"{name}: the rows are sorted by label; --shuffle permutes them")
         mapped = folder / str(number)
         _store(dataset, mapped)
         data = _data_of(dataset, record, shuffled=order.permutes, costs=costs)
@@ -160,10 +162,12 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     if kernel in KERNELS:
         words += _parameter_words(KERNELS[kernel], params)
     words += _parameter_words(kind, params)
-    flags = {option.saved_as: option.flag for option in all_options(SweepSettings).values()}
+    options = all_options(SweepSettings).values()
+    flags = {option.saved_as: option.flag for option in options}
     for name, text in data.all_options:
-        words += [flags[name.replace("-", "_")], text]
-    seed = min(seed for seed, _ in setting.values)
+        field = name.replace("-", "_")
+        words += [flags[field], text]
+    seed, _ = min(setting.values)
     if seed:
         words += ["--seed", str(seed)]
     if data.shuffled:
@@ -179,8 +183,11 @@ def _parameter_words(kind: type[Declared], params: Params) -> list[str]:
     for name in kind.specs():
         # a default may be derived from the parameters before it
         defaults = kind(**chosen).params()
-        if name in params and defaults.get(name) != params[name]:
-            chosen[name] = params[name]
+        if name not in params:
+            continue
+        value = params[name]
+        if defaults.get(name) != value:
+            chosen[name] = value
     words = []
     for name, value in chosen.items():
         if name in ("budget", "sigma", "epsilon"):
@@ -195,9 +202,11 @@ def rungs(settings: int, rounds: int) -> Iterator[tuple[int, int]]:
     by_settings = _whole_log(settings)
     by_rounds = _whole_log(rounds / FEWEST_ROUNDS)
     kept = settings
-    for left in range(min(by_settings, by_rounds), 0, -1):
+    stages = min(by_settings, by_rounds)
+    for left in range(stages, 0, -1):
         kept = math.ceil(kept / KEPT)
-        prefix = math.ceil(rounds / KEPT**left)
+        part = KEPT**left
+        prefix = math.ceil(rounds / part)
         yield prefix, kept
 
 
@@ -229,7 +238,8 @@ class Search:
         if self.halving or self.criterion.tune_orders:
             selected: list[Trial] = []
             for group in grouped(self.trials, learner_and_data):
-                selected += self._needed(grouped(group, setting_key), known)
+                settings = grouped(group, setting_key)
+                selected += self._needed(settings, known)
             return selected
         # distributed in order of id, which mixes fast and slow trials
         part, parts = self.shard
@@ -239,7 +249,12 @@ class Search:
 
     def missing(self, trials: Sequence[Trial], known: Outcomes) -> list[Trial]:
         """Trials that were not run yet, or whose results do not have the metric."""
-        return [trial for trial in trials if not self._is_measured(known.get(trial.id))]
+        left = []
+        for trial in trials:
+            outcome = known.get(trial.id)
+            if not self._is_measured(outcome):
+                left.append(trial)
+        return left
 
     def _is_measured(self, outcome: Outcome | None) -> bool:
         """Whether there is a result, and it has the metric."""
@@ -261,14 +276,17 @@ class Search:
             order = self._ranked(stage, known)
             if order is None:
                 return
-            left = [left[number] for number in sorted(order[:kept])]
+            best = sorted(order[:kept])
+            left = [left[number] for number in best]
         stage = [_below(some, tune) for some in left]
         yield from chain(*stage)
         if tune:
             order = self._ranked(stage, known)
-            if order is not None:
-                best = left[order[0]]
-                yield from (trial for trial in best if trial.repeat >= tune)
+            if order is None:
+                return
+            for trial in left[order[0]]:
+                if trial.repeat >= tune:
+                    yield trial
 
     def _ranked(self, stage: Sequence[Sequence[Trial]], known: Outcomes) -> list[int] | None:
         """Indices of settings by rank, failed ones last; None if trials are missing."""
@@ -277,13 +295,14 @@ class Search:
         finished: dict[int, list[Outcome]] = {}
         failed: list[int] = []
         for number, some in enumerate(stage):
-            done = [known[trial.id] for trial in some if known[trial.id].run]
+            outcomes = [known[trial.id] for trial in some]
+            done = [outcome for outcome in outcomes if outcome.run]
             if done:
                 finished[number] = done
             else:
                 failed.append(number)
-        outcomes = list(chain(*finished.values()))
-        compared = settings_of(outcomes, self.criterion.metric)
+        every = list(chain(*finished.values()))
+        compared = settings_of(every, self.criterion.metric)
         rank_of = {setting.key: setting.rank for setting in compared}
 
         def rank(number: int) -> tuple[Any, ...]:
@@ -313,8 +332,10 @@ def estimated_seconds(trials: Sequence[Trial]) -> float | None:
         run = runs[trial.id]
         if run is None:
             return None
-        rounds = sum(one.data.prefix or one.data.rounds for one in group)
         seconds_per_round = run.seconds / run.rounds
+        rounds = 0
+        for one in group:
+            rounds += one.data.prefix or one.data.rounds
         total += seconds_per_round * rounds
     return total
 

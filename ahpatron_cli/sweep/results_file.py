@@ -396,20 +396,26 @@ class ResultsFile:
             problem = f"the results file cannot be created: {error.strerror}"
             raise self._fault(problem, ExitCode.CANNOT_CREATE) from None
         try:
-            sync_folder(Path(path).parent)
-            # `flock` belongs to the open file, which workers do not inherit
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with os.fdopen(self._descriptor, "rb", closefd=False) as stream:
-                content = stream.read()
-            self.contents = self._continued(parse_results(content))
-            if self.contents.torn:
-                os.ftruncate(self._descriptor, len(content) - self.contents.torn)
+            self.contents = self._locked_contents()
         except OSError as error:
             os.close(self._descriptor)
             raise self._unusable(error) from None
         except BaseException:
             os.close(self._descriptor)
             raise
+
+    def _locked_contents(self) -> Contents:
+        """Lock the file, read it and remove an incomplete last line."""
+        sync_folder(Path(self.path).parent)
+        # `flock` belongs to the open file, which workers do not inherit
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with os.fdopen(self._descriptor, "rb", closefd=False) as stream:
+            content = stream.read()
+        contents = self._continued(parse_results(content))
+        if contents.torn:
+            complete = len(content) - contents.torn
+            os.ftruncate(self._descriptor, complete)
+        return contents
 
     def __enter__(self) -> ResultsFile:
         return self

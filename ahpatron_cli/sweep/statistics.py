@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, combinations
+from itertools import combinations
 from statistics import fmean, median, stdev
 from typing import TypeAlias
 
@@ -33,7 +33,9 @@ def common_orders(finished: Sequence[AbstractSet[Order]]) -> frozenset[Order]:
     All settings have them, except those that would leave fewer than half as many as the middle
     setting has: these cannot be compared.
     """
-    frequency = Counter(order for orders in finished for order in orders)
+    frequency: Counter[Order] = Counter()
+    for orders in finished:
+        frequency.update(orders)
     enough = median(map(len, finished)) / 2
     common: frozenset[Order] = frozenset()
 
@@ -76,7 +78,8 @@ def compare(
     gaps = []
     for order in values:
         if order in best:
-            gap = Fraction(values[order]) - Fraction(best[order])
+            own = Fraction(values[order])
+            gap = own - Fraction(best[order])
             gaps.append(gap)
     if not gaps:
         return None
@@ -96,14 +99,20 @@ def _student(mean: float, se: float, count: int) -> float:
     from scipy.special import stdtr  # Student's t without importing scipy.stats
 
     statistic = abs(mean) / se
-    return 2 * float(stdtr(count - 1, -statistic))
+    one_sided = stdtr(count - 1, -statistic)
+    return 2 * float(one_sided)
 
 
 def correct(differences: Sequence[Difference]) -> None:
     """Set the corrected p-values of these differences, as far as they have been tested."""
-    tested = [one for one in differences if one.p_value is not None]
-    p_values = [one.p_value for one in tested if one.p_value is not None]
-    for one, p_holm in zip(tested, holm(p_values), strict=True):
+    tested: list[Difference] = []
+    p_values: list[float] = []
+    for one in differences:
+        if one.p_value is not None:
+            tested.append(one)
+            p_values.append(one.p_value)
+    corrected = holm(p_values)
+    for one, p_holm in zip(tested, corrected, strict=True):
         one.p_holm = p_holm
         one.more_than_noise = p_holm < SIGNIFICANCE
 
@@ -112,10 +121,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction: the i-th smallest p times m - i + 1, made monotone."""
     count = len(p_values)
     order = sorted(range(count), key=p_values.__getitem__)
-    steps = [(count - rank) * p_values[number] for rank, number in enumerate(order)]
     corrected = [1.0] * count
-    for number, monotone in zip(order, accumulate(steps, max), strict=True):
-        corrected[number] = min(monotone, 1.0)
+    largest = 0.0
+    left = count
+    for number in order:
+        step = left * p_values[number]
+        largest = max(largest, step)
+        corrected[number] = min(largest, 1.0)
+        left -= 1
     return corrected
 
 
@@ -189,9 +202,11 @@ def _critical_difference(learners: int, datasets: int) -> float:
     """Difference of mean ranks from which on it is significant by the Nemenyi test."""
     from scipy.stats import studentized_range
 
-    quantile = float(studentized_range.ppf(1 - SIGNIFICANCE, learners, math.inf))
+    level = 1 - SIGNIFICANCE
+    quantile = float(studentized_range.ppf(level, learners, math.inf))
     variance = learners * (learners + 1) / (6 * datasets)  # of a difference of mean ranks
-    return quantile / math.sqrt(2) * math.sqrt(variance)
+    factor = quantile / math.sqrt(2)
+    return factor * math.sqrt(variance)
 
 
 def _places(values: Sequence[Exact]) -> list[int]:
@@ -207,7 +222,11 @@ def _groups(ranks: Mapping[str, float], critical: float) -> list[list[str]]:
     groups: list[list[str]] = []
     last = None  # the last learner of the last group
     for start, first in enumerate(learners):
-        group = [one for one in learners[start:] if ranks[one] - ranks[first] < critical]
+        group = []
+        for one in learners[start:]:
+            gap = ranks[one] - ranks[first]
+            if gap < critical:
+                group.append(one)
         if len(group) > 1 and group[-1] != last:
             groups.append(group)
             last = group[-1]
@@ -218,9 +237,11 @@ def _pairs(values: Mapping[str, Sequence[Exact]]) -> list[Pair]:
     """Comparisons of all pairs of learners."""
     pairs = list(combinations(values, 2))
     p_values = [_wilcoxon(values[one], values[other]) for one, other in pairs]
+    corrected = holm(p_values)
     found = []
-    for pair, p_value, p_holm in zip(pairs, p_values, holm(p_values), strict=True):
-        found.append(Pair(pair, p_value, p_holm))
+    for pair, p_value, p_holm in zip(pairs, p_values, corrected, strict=True):
+        compared = Pair(pair, p_value, p_holm)
+        found.append(compared)
     return found
 
 
@@ -228,11 +249,15 @@ def _wilcoxon(values: Sequence[Exact], others: Sequence[Exact]) -> float:
     """p-value of Wilcoxon's signed-rank test of paired values."""
     from scipy.stats import wilcoxon
 
-    gaps = [Fraction(one) - Fraction(other) for one, other in zip(values, others, strict=True)]
+    gaps = []
+    for one, other in zip(values, others, strict=True):
+        gap = Fraction(one) - Fraction(other)
+        gaps.append(gap)
     if not any(gaps):
         return 1.0
     # Wilcoxon only uses ranks of |gaps|: dense ranks of exact values preserve order and ties
-    places = _places([abs(gap) for gap in gaps])
+    sizes = [abs(gap) for gap in gaps]
+    places = _places(sizes)
     signed = []
     for gap, place in zip(gaps, places, strict=True):
         if gap == 0:

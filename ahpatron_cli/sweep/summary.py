@@ -95,7 +95,7 @@ class Metric:
         return Fraction(worst)
 
 
-MISTAKE_RATE = Metric("mistake_rate", "AMR %")
+MISTAKE_RATE = Metric("mistake_rate", "Mistakes %")
 _METRICS = (
     MISTAKE_RATE,
     Metric("balanced_error", "Balanced error %"),

@@ -94,9 +94,9 @@ def test_run_writes_predictions_to_stdout_and_the_table_to_stderr(ahpatron: Ahpa
     filed = ahpatron("run", "d.svm", "--predictions", "p.csv", "-B", 20)
     done = ahpatron.succeed("run", "d.svm", "--predictions", "-", "-B", 20)
     assert done.out == ahpatron.read("p.csv")
-    assert "AMR %" in done.err
-    assert "AMR %" in filed.out
-    assert "AMR %" not in ahpatron("run", "d.svm", "--predictions", "-", "-q").err
+    assert "Mistakes %" in done.err
+    assert "Mistakes %" in filed.out
+    assert "Mistakes %" not in ahpatron("run", "d.svm", "--predictions", "-", "-q").err
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl"])

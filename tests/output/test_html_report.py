@@ -123,7 +123,7 @@ def test_pictures_are_drawn_for_light_and_dark_pages() -> None:
     page = Page(to_html(large_sweep(paths=["a.svm", "b.svm"])))
     sources = [one["src"] for one in page.all("img")], [one["srcset"] for one in page.all("source")]
     assert [len(one) for one in sources] == [4, 4]
-    assert all(str(one["alt"]).startswith("AMR against ") for one in page.all("img"))
+    assert all(str(one["alt"]).startswith("Mistakes against ") for one in page.all("img"))
     for light, dark in zip(*sources, strict=True):
         start = "data:image/svg+xml;base64,"
         seen, night = (base64.b64decode(str(one).removeprefix(start)) for one in (light, dark))

@@ -49,7 +49,7 @@ def headings(text: str, first: str = "Learner") -> list[list[str]]:
 
 
 PAGES = {"run": run_page([run_report()]), "matrix": summary_page(matrix())}
-MAIN = {"Learner", "AMR %", "Made", "Bound", "Setting", "Rank"}
+MAIN = {"Learner", "Mistakes %", "Made", "Bound", "Setting", "Rank"}
 """Headings that are shown in any width."""
 
 
@@ -76,7 +76,7 @@ def test_columns_that_a_narrow_terminal_hides_are_named(page: Page, width: int) 
 
 def test_columns_without_a_value_are_not_shown() -> None:
     text = to_text([make_report(make_perceptron())], "table")
-    assert headings(text) == [["Learner", "AMR %", "|M_T|", "|N_T|", "Support", "Seconds"]]
+    assert headings(text) == [["Learner", "Mistakes %", "|M_T|", "|N_T|", "Support", "Seconds"]]
 
 
 def test_columns_with_a_value_for_one_learner_are_shown() -> None:

@@ -7,22 +7,27 @@ once, and combined to numbers according to signs and points.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 
+Bytes: TypeAlias = NDArray[np.uint8]
+Flags: TypeAlias = NDArray[np.bool_]
+
 _OF_NUMBERS = b"0123456789+-.eE"
 _MARKS = b"+-.eE: \n"
 MARGIN = b"0" * 24 + b"\n"  # padding, so that 24 bytes can be read before any mark
 _MOST_DIGITS = 18  # digits that always fit an int64
 _POWERS = 10 ** np.arange(_MOST_DIGITS + 1)
+_EXACT = 2**53  # integers up to this one are exact as doubles
 _HAS_64_BIT_FLOATS = np.finfo(np.longdouble).nmant == 63  # x86; elsewhere `float()` does the work
 _ALL_DIGITS = 0x0F0F0F0F0F0F0F0F
 _UNUSED_BITS = range(64, -1, -8)
-_KEEP_LAST = np.array([_ALL_DIGITS >> bits << bits for bits in _UNUSED_BITS], dtype="<u8")
+_MASKS = [_ALL_DIGITS >> bits << bits for bits in _UNUSED_BITS]
+_KEEP_LAST = np.array(_MASKS, dtype="<u8")
 """Masks that keep the last n of eight digits, for n from 0 to 8."""
 
 
@@ -36,21 +41,27 @@ def keep_freed_memory() -> None:
     np.empty(31 << 20, dtype=np.uint8)
 
 
-class _Structure(NamedTuple):
-    """Positions of the labels and values in plain text, which are numbers."""
+class Places(NamedTuple):
+    """Where numbers are in a text, at text[begins:ends]."""
 
-    has_index: NDArray[np.bool_]
-    """Whether a number is a value, with an index before it, or a label."""
-    lengths: Integers
-    """Number of digits of each index; -1 before a label."""
     begins: Integers
     ends: Integers
     marks: Integers
     """Number of marks inside each number."""
     last: Integers
     """Position of the last of these, or of the mark before the number."""
-    has_point: NDArray[np.bool_]
+    has_point: Flags
     """Whether the last mark is a point."""
+
+
+class _Structure(NamedTuple):
+    """The labels and values in plain text, which are numbers."""
+
+    has_index: Flags
+    """Whether a number is a value, with an index before it, or a label."""
+    lengths: Integers
+    """Number of digits of each index; -1 before a label."""
+    places: Places
 
 
 def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
@@ -61,72 +72,79 @@ def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
     if found is None:
         return None
     has_index = found.has_index
-    indices = _digits_before(text, found.begins - 1, found.lengths)[has_index]
-    width = int(indices.max(initial=-1)) + 1
-    if width - 1 > max_features:
+    places = found.places
+    colons = places.begins - 1
+    before = _digits_before(text, colons, found.lengths)
+    indices = before[has_index]
+    largest = int(indices.max(initial=-1))
+    if largest > max_features:
         return None
     labels = np.flatnonzero(~has_index)
-    indptr = np.append(labels - np.arange(len(labels)), len(indices))
+    starts = labels - np.arange(len(labels))
+    indptr = np.append(starts, len(indices))
     if not _rises_in_rows(indices, indptr):
         return None
-    numbers, others = decimals(
-        text,
-        letters=letters,
-        begins=found.begins,
-        ends=found.ends,
-        marks=found.marks,
-        last=found.last,
-        has_point=found.has_point,
-    )
+    numbers, others = decimals(text, letters, places)
     if len(others):
-        read = _by_float(text, found.begins[others], found.ends[others])
+        begins = places.begins[others]
+        ends = places.ends[others]
+        read = _by_float(text, begins, ends)
         if read is None:
             return None
         numbers[others] = read
-    rows = CsrRows(indptr, indices.astype(np.int32), numbers[has_index], width=width)
+    columns = indices.astype(np.int32)
+    values = numbers[has_index]
+    rows = CsrRows(indptr, columns, values, width=largest + 1)
     return numbers[labels], rows
 
 
-def _structure(letters: NDArray[np.uint8]) -> _Structure | None:
+def _structure(letters: Bytes) -> _Structure | None:
     """The structure of the text; None if it is not plain."""
-    at = np.flatnonzero(letters - ord("0") > 9)
+    is_mark = letters - ord("0") > 9
+    at = np.flatnonzero(is_mark)
     kind = letters[at]
-    if kind.tobytes().translate(None, _MARKS):
+    others = kind.tobytes().translate(None, _MARKS)
+    if others:
         return None
     space = kind == ord(" ")
-    if not np.array_equal(space[:-1], kind[1:] == ord(":")):
+    colon = kind == ord(":")
+    if not np.array_equal(space[:-1], colon[1:]):
         return None
     # From here on each line is a label and pairs of ` digits:` and a value. It remains to check
     # that none of them is empty, and that labels and values are numbers. A number ends at a space
     # or line end. It begins at the colon after the last space, which has an index before it, or at
     # the last line end: then it is a label, and its index is -1 long.
     gaps = np.flatnonzero(kind <= ord(" "))
-    has_index = space[gaps[:-1]]
-    opens = gaps[:-1] + has_index
+    before = gaps[:-1]
     closes = gaps[1:]
+    has_index = space[before]
+    opens = before + has_index
     at_gaps = at[gaps]
     begins = at[opens] + 1
     ends = at_gaps[1:]
     lengths = begins - at_gaps[:-1] - 2
-    if not lengths.all() or lengths.max(initial=0) > _MOST_DIGITS:
+    longest = lengths.max(initial=0)
+    if longest > _MOST_DIGITS or not lengths.all():
         return None
-    if (begins == ends).any():  # an empty number, as in a blank line
+    is_empty = begins == ends  # as in a blank line
+    if is_empty.any():
         return None
-    return _Structure(
-        has_index=has_index,
-        lengths=lengths,
+    last = closes - 1
+    places = Places(
         begins=begins,
         ends=ends,
-        marks=closes - opens - 1,
-        last=at[closes - 1],
-        has_point=kind[closes - 1] == ord("."),
+        marks=last - opens,
+        last=at[last],
+        has_point=kind[last] == ord("."),
     )
+    return _Structure(has_index, lengths, places)
 
 
 def _rises_in_rows(indices: Integers, indptr: Integers) -> bool:
     """Whether indices increase in each row; `indptr` has the bounds of the rows."""
     rises = indices[1:] > indices[:-1]
-    starts = indptr[(indptr > 0) & (indptr < len(indices))]
+    is_inside = (indptr > 0) & (indptr < len(indices))
+    starts = indptr[is_inside]
     rises[starts - 1] = True  # from row to row they need not
     return bool(rises.all())
 
@@ -135,47 +153,48 @@ def _by_float(text: bytes, begins: Integers, ends: Integers) -> Floats | None:
     """Numbers at text[begins:ends] as `float()` reads them; None if one is no finite number."""
     spans = zip(begins.tolist(), ends.tolist(), strict=True)
     parts = [text[begin:end] for begin, end in spans]
-    if b"".join(parts).translate(None, _OF_NUMBERS):
+    joined = b"".join(parts)
+    if joined.translate(None, _OF_NUMBERS):
         return None  # `float()` also accepts underscores, spaces and words
     try:
-        numbers = np.array([float(part) for part in parts])
+        read = [float(part) for part in parts]
     except ValueError:
         return None
-    return numbers if np.isfinite(numbers).all() else None
+    numbers = np.array(read)
+    if np.isfinite(numbers).all():
+        return numbers
+    return None
 
 
-def decimals(
-    text: bytes,
-    letters: NDArray[np.uint8],
-    begins: Integers,
-    ends: Integers,
-    marks: Integers,
-    last: Integers,
-    has_point: NDArray[np.bool_],
-) -> tuple[Floats, Integers]:
-    """Parse the decimal numbers at text[begins:ends]; also returns which are left to `float()`.
+def decimals(text: bytes, letters: Bytes, places: Places) -> tuple[Floats, Integers]:
+    """Parse the decimal numbers at these places; also returns which are left to `float()`.
 
-    `marks` is the number of marks inside each; `last` is the position of the last mark (before the
-    number if there is none), which may be a point. `-12.5` is -(125 / 10**1). Most numbers are such
-    a fraction of integers, which `_divide` rounds like `float()`; all others, or what is no number
-    at all, are left to the caller.
+    `letters` are the bytes of the text. `-12.5` is -(125 / 10**1). Most numbers are such a fraction
+    of integers, which `_divide` rounds like `float()`; all others, or what is no number at all, are
+    left to the caller.
     """
+    begins, ends, marks, last, has_point = places
     first = letters[begins]
     minus = first == ord("-")
-    signed = minus | (first == ord("+"))
+    plus = first == ord("+")
+    signed = minus | plus
     digits = ends - begins - marks
-    simple = marks == has_point.view(np.int8) + signed.view(np.int8)
-    simple &= (digits - 1).view(np.uint64) < _MOST_DIGITS  # at least one
+    expected = has_point.view(np.int8) + signed.view(np.int8)
+    simple = marks == expected
+    other_digits = (digits - 1).view(np.uint64)  # without digits, a large number
+    simple &= other_digits < _MOST_DIGITS
     behind = ends - last - 1  # digits behind the last mark
     numerator = _digits_before(text, ends, behind)
+    power = _POWERS[:1]
     if has_point.any():
-        power = _POWERS.take(behind * has_point, mode="clip")
-        numerator += _whole_parts(text, last, digits - behind) * power
-        numbers = _divide(numerator, power, simple)
-    else:
-        numbers = _divide(numerator, _POWERS[:1], simple)
+        decimal_places = behind * has_point
+        power = _POWERS.take(decimal_places, mode="clip")
+        whole = _whole_parts(text, last, digits - behind)
+        numerator += whole * power
+    numbers = _divide(numerator, power, simple)
     sign_bits = minus.astype(np.uint64) << np.uint64(63)
-    numbers.view(np.uint64)[:] ^= sign_bits
+    bits = numbers.view(np.uint64)
+    bits ^= sign_bits
     return numbers, np.flatnonzero(~simple)
 
 
@@ -184,28 +203,35 @@ def _whole_parts(text: bytes, points: Integers, lengths: Integers) -> Integers:
     whole = _short_numbers(text, points, lengths, longest=1)
     longer = np.flatnonzero(lengths > 1)
     if len(longer):
-        whole[longer] = _digits_before(text, points[longer], lengths[longer])
+        at = points[longer]
+        run = lengths[longer]
+        whole[longer] = _digits_before(text, at, run)
     return whole
 
 
-def _divide(numerator: Integers, power: Integers, simple: NDArray[np.bool_]) -> Floats:
+def _divide(numerator: Integers, power: Integers, simple: Flags) -> Floats:
     """Correctly rounded quotients; sets `simple` to False where rounding is not certain.
 
     Below 2**53 both numbers are exact doubles (10**18 is, too) and one division rounds once.
     Larger ones are divided with 64 bits, and rounding these to 53 is right unless they lie exactly
     half-way between two doubles: then the first rounding may have moved them there.
     """
-    quotient: Floats = numerator.astype(np.float64) / power.astype(np.float64)
-    if numerator.max(initial=0) <= 2**53:
+    dividend = numerator.astype(np.float64)
+    quotient: Floats = dividend / power.astype(np.float64)
+    largest = numerator.max(initial=0)
+    if largest <= _EXACT:
         return quotient
-    wide = np.flatnonzero(simple & (numerator > 2**53))
+    is_wide = numerator > _EXACT
+    wide = np.flatnonzero(simple & is_wide)
     power = np.broadcast_to(power, numerator.shape)
     if len(wide) and _HAS_64_BIT_FLOATS:
-        dividend = numerator[wide].astype(np.longdouble)
-        longer = dividend / power[wide].astype(np.longdouble)
+        wide_dividend = numerator[wide].astype(np.longdouble)
+        wide_power = power[wide].astype(np.longdouble)
+        longer = wide_dividend / wide_power
         quotient[wide] = longer
         mantissa = longer.view(np.uint64)[::2]
-        wide = wide[mantissa & np.uint64(0x7FF) == 0x400]
+        left_over = mantissa & np.uint64(0x7FF)
+        wide = wide[left_over == 0x400]
     simple[wide] = False
     return quotient
 
@@ -219,7 +245,9 @@ def _digits_before(text: bytes, at: Integers, run: Integers) -> Integers:
     for done in (8, 16):
         if longest > done:
             more = np.flatnonzero(run > done)
-            higher = _eight_digits(text, at[more] - done, run[more] - done)
+            before = at[more] - done
+            left = run[more] - done
+            higher = _eight_digits(text, before, left)
             numbers[more] += 10**done * higher
     return numbers
 
@@ -227,9 +255,11 @@ def _digits_before(text: bytes, at: Integers, run: Integers) -> Integers:
 def _short_numbers(text: bytes, at: Integers, run: Integers, longest: int) -> Integers:
     """Integers written by the `run` digits before `at`; `longest` is at most 2."""
     letters = np.frombuffer(text, dtype=np.uint8)
-    short = (letters[at - 1] & 0x0F) * (run > 0)
+    ones = letters[at - 1] & 0x0F
+    short = ones * (run > 0)
     if longest == 2:
-        tens = (letters[at - 2] & 0x0F) * (run > 1)
+        tens = letters[at - 2] & 0x0F
+        tens *= run > 1
         short += tens * np.uint8(10)
     return short.astype(np.int64)
 
@@ -240,11 +270,20 @@ def _eight_digits(text: bytes, at: Integers, count: Integers) -> Integers:
     The 8 bytes before a position are read as a 64-bit word and unused bytes are cleared; then
     neighbours are combined three times: digits to pairs, pairs to fours, fours to eights.
     """
-    words = np.ndarray((len(text) - 7,), dtype="<u8", buffer=text, strides=(1,))
+    starts = len(text) - 7
+    words = np.ndarray((starts,), dtype="<u8", buffer=text, strides=(1,))
     word = words[at - 8]
     word &= _KEEP_LAST.take(count, mode="clip")
-    for bits, unit in ((16, 10), (32, 100), (64, 10_000)):
-        pair = word.view(f"<u{bits // 8}")  # the low half is worth `unit` times the high half
-        pair *= pair.dtype.type(unit * 2 ** (bits // 2) + 1)
-        pair >>= pair.dtype.type(bits // 2)
+    _combine(word.view("<u2"), 10)
+    _combine(word.view("<u4"), 100)
+    _combine(word.view("<u8"), 10_000)
     return word.view(np.int64)
+
+
+def _combine(pairs: NDArray[np.unsignedinteger[Any]], unit: int) -> None:
+    """Set pairs to their values, in place: the low half is worth `unit` times the high half."""
+    to_integer = pairs.dtype.type
+    half = 4 * pairs.itemsize  # its number of bits
+    factor = unit * 2**half + 1
+    pairs *= to_integer(factor)
+    pairs >>= to_integer(half)

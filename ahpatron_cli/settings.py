@@ -427,6 +427,11 @@ class Tables(Group):
         "the column's mean (mean), or end the run (refuse).",
     )
 
+    @property
+    def expect_table(self) -> bool:
+        """Whether the data must be a table, as --label says, which every table requires."""
+        return self.label is not None
+
 
 @dataclass(frozen=True)
 class Order(Group):

@@ -83,7 +83,7 @@ def default_learner(learning: Learning, tables: Tables, given: Given) -> str:
     Columns of a table have units of their own, for which metron finds the widths. Options that it
     does not have are refused: whoever gives them means another learner.
     """
-    if tables.label is None:  # which every table requires
+    if not tables.expect_table:
         return DEFAULT_LEARNER
     asked = [f"--{name}" for name in NOT_OF_METRON if name in given]
     names = (word.partition("=")[0] for word in learning.param)
@@ -206,6 +206,11 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
 
 def preparation_of(data: Data, tables: Tables, given: Given) -> Preparation:
     """The preparation of data by the settings of `run` or `sweep`."""
+    positive = None
+    classes = None
+    if not tables.expect_table:
+        positive = parse_label(data.positive)
+        classes = _parse_classes(data.classes)
     return Preparation(
         limit=data.limit,
         max_features=data.max_features,
@@ -213,8 +218,8 @@ def preparation_of(data: Data, tables: Tables, given: Given) -> Preparation:
         allow_new_features=data.allow_new_features,
         scale=data.scale,
         layout=data.layout,
-        positive=None if tables.label else parse_label(data.positive),
-        labels=None if tables.label else _parse_classes(data.classes),
+        positive=positive,
+        labels=classes,
         table=table_options(tables, given, positive=data.positive, classes=data.classes),
     )
 
@@ -223,15 +228,11 @@ def table_options(
     tables: Tables, given: Given, *, positive: str | None, classes: str | None = None
 ) -> TableOptions:
     """The options for tables, in which labels are text."""
-    if tables.label is None:
+    if not tables.expect_table:
         positive = None
         classes = None
     return TableOptions(
-        label=tables.label,
-        id=tables.id,
-        drop=tables.drop,
-        category=tables.category,
-        missing=tables.missing,
+        **vars(tables),
         positive=positive,
         labels=_names_of_classes(classes),
         given=tuple(name for name in options_of(Tables) if name in given),

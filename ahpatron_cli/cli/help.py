@@ -38,7 +38,8 @@ def describe(params: Iterable[Parameter]) -> list[Row]:
     rows = []
     for param in params:
         if param.param_type_name == "argument":
-            rows.append(Row("Arguments", param.metavar or "", _text(param)))
+            name = param.metavar or ""
+            rows.append(Row("Arguments", name, _text(param)))
         else:
             rows.append(_option_row(param, hidden))
     rows.sort(key=lambda row: PANELS.index(row.heading))
@@ -61,7 +62,8 @@ def _option_row(param: Parameter, hidden: frozenset[str]) -> Row:
 def _text(param: Parameter) -> str:
     """The help text of an argument or option, with its default."""
     text: str = getattr(param, "help", None) or ""
-    if param.metavar and isinstance(param.default, int | str):
+    has_default = isinstance(param.default, int | str)
+    if param.metavar and has_default:
         text += f" {_DEFAULT}{param.default}]"
     return text
 
@@ -92,7 +94,8 @@ class Command(TyperCommand):
         self.format_usage(ctx, formatter)
         formatter.write_paragraph()
         with formatter.indentation():
-            first_line = (self.help or "").partition("\n")[0]
+            text = self.help or ""
+            first_line = text.split("\n")[0]
             formatter.write_text(first_line)
         _write(formatter, self._usual_rows(ctx))
         self.format_epilog(ctx, formatter)
@@ -103,13 +106,15 @@ class Command(TyperCommand):
 
     def _usual_rows(self, ctx: Context) -> list[Row]:
         """Rows of the arguments and of the usual options, which have one heading."""
-        options = all_options(COMMAND_SETTINGS[str(self.name)])
-        names = {name for name, option in options.items() if option.usual}
-        params = self.get_params(ctx)
-        names.update(str(one.name) for one in params if one.param_type_name == "argument")
-        usual = [one for one in params if one.name in names]
+        settings = COMMAND_SETTINGS[str(self.name)]
+        usual = {option.name for option in all_options(settings).values() if option.usual}
+        shown = []
+        for param in self.get_params(ctx):
+            is_argument = param.param_type_name == "argument"
+            if is_argument or param.name in usual:
+                shown.append(param)
         rows = []
-        for row in describe(usual):
+        for row in describe(shown):
             heading = row.heading
             if heading != "Arguments":
                 heading = "Usual options"

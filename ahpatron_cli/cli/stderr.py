@@ -42,7 +42,9 @@ class Stderr:
     def __init__(self, quiet: bool = False, verbose: int = 0, stream: TextIO | None = None) -> None:
         self._quiet = quiet
         self._verbose = verbose > 0 and not quiet
-        self._stream: TextIO | None = sys.stderr if stream is None else stream
+        self._stream: TextIO | None = sys.stderr
+        if stream is not None:
+            self._stream = stream
         self.prefix = ""
         """Text before notes and warnings, such as `data.svm: `."""
         self._line = ""
@@ -51,12 +53,15 @@ class Stderr:
     def note(self, text: str) -> None:
         """Print a note, such as how labels were mapped."""
         if not self._quiet:
-            self._print(f"note: {visible(self.prefix + text)}")
+            shown = visible(self.prefix + text)
+            self._print(f"note: {shown}")
 
     def warn(self, text: str, *, timed: bool = False) -> None:
         """Print a warning, even with --quiet; with the time of day if `timed`, or with -v."""
-        time_of_day = f"{now()} " if timed or self._verbose else ""
-        self._print(f"warning: {visible(time_of_day + self.prefix + text)}")
+        shown = visible(self.prefix + text)
+        if timed or self._verbose:
+            shown = f"{now()} {shown}"
+        self._print(f"warning: {shown}")
 
     def show(self, text: str) -> None:
         """Print a text that is already escaped, such as a table."""
@@ -80,8 +85,10 @@ class Stderr:
 
     def error(self, error: UserError) -> None:
         """Print the error that ends the command, even with --quiet."""
-        colour = self._width() is not None and not os.environ.get("NO_COLOR")
-        self._print(render_error(error, colour=colour).removesuffix("\n"))
+        is_terminal = self._width() is not None
+        no_colour = os.environ.get("NO_COLOR")
+        text = render_error(error, colour=is_terminal and not no_colour)
+        self._print(text.removesuffix("\n"))
 
     @contextmanager
     def progress(
@@ -116,7 +123,8 @@ class Stderr:
                 self._draw("")
 
     def _draw(self, line: str) -> None:
-        self._line = line[: (self._width() or 80) - 1]
+        width = self._width() or 80
+        self._line = line[: width - 1]
         self._write(_CLEAR + self._line)
 
     def _print(self, text: str) -> None:
@@ -132,7 +140,8 @@ class Stderr:
             return None
         with suppress(OSError, ValueError):  # closed
             if self._stream.isatty():
-                return os.get_terminal_size(self._stream.fileno()).columns or 80
+                size = os.get_terminal_size(self._stream.fileno())
+                return size.columns or 80
         return None
 
     def _encoding(self) -> str:
@@ -196,21 +205,26 @@ def render_error(error: UserError, *, colour: bool = False) -> str:
 
 def _place_lines(place: Place) -> list[str]:
     """Lines that show the file, the faulty line and carets below the fault."""
-    number = "" if place.line is None else str(place.line)
-    indent = " " * max(len(number), 2)
-    lines = [f"{indent}--> {visible(str(place))}"]
+    number = ""
+    if place.line is not None:
+        number = str(place.line)
+    number = number.rjust(2)
+    indent = " " * len(number)
+    shown = visible(str(place))
+    lines = [f"{indent}--> {shown}"]
     if place.text is None:
         return lines
     excerpt, carets = _excerpt(place, place.text)
     lines.append(f"{indent} |")
-    lines.append(f"{number.rjust(len(indent))} | {excerpt}")
+    lines.append(f"{number} | {excerpt}")
     marks = []
     if place.column is not None:
         marks.append(carets)
     if place.note:
         marks.append(visible(place.note))
     if marks:
-        lines.append(f"{indent} | {' '.join(marks)}")
+        below = " ".join(marks)
+        lines.append(f"{indent} | {below}")
     return lines
 
 
@@ -224,7 +238,8 @@ def _excerpt(place: Place, text: str) -> tuple[str, str]:
     if len(text) > _EXCERPT:
         begin = max(fault - _BEFORE, 0)
     end = min(begin + _EXCERPT, len(text))
-    after_fault = max(min(fault + place.width, end), fault)
+    after_fault = min(fault + place.width, end)
+    after_fault = max(after_fault, fault)
     before = _on_a_line(text[begin:fault])
     marked = _on_a_line(text[fault:after_fault])
     after = _on_a_line(text[after_fault:end])

@@ -51,6 +51,7 @@ from ahpatron_cli.data.schema import (
 from ahpatron_cli.data.source import (
     HEAD_BYTES,
     JSON_HINTS,
+    PACKINGS,
     Source,
     as_word,
     first_batches,
@@ -395,7 +396,7 @@ def is_table(source: Source, options: TableOptions) -> bool:
     Raises a usage error if options for tables are given with LIBSVM text.
     """
     name = source.name.lower()
-    for packing in (".gz", ".bz2", ".xz"):
+    for packing in PACKINGS:
         name = name.removesuffix(packing)
     if name.endswith(TABLE_SUFFIXES) or looks_like_table(source.head):
         return True

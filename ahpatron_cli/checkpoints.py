@@ -31,7 +31,7 @@ class SavedRun:
 
     def __init__(
         self,
-        say: Callable[[str], None],
+        note: Callable[[str], None],
         warn: Callable[[str], None],
         *,
         save: str | None,
@@ -41,14 +41,14 @@ class SavedRun:
         learner: str | None,
         options: Mapping[str, OptionValue],
     ) -> None:
-        """`say` prints notes, `warn` warnings, also with --quiet.
+        """`note` prints notes, `warn` warnings, also with --quiet.
 
         `learner` is `FILE.py:Class` of the model's learner, if it is defined in a file. `options`
         are those of `run` that decide the rounds, as given by the user.
         """
         for path in filter(None, (save, checkpoint)):
             format_of_suffix(path, "npz", {".npz": "npz"})
-        self._say = say
+        self._note = note
         self._warn = warn
         self._save_to = save
         self._checkpoint = checkpoint
@@ -85,7 +85,7 @@ class SavedRun:
         `run` has begun, or continues the model; of `options`, those on the order count.
         """
         if self.model:
-            self._greet(run)
+            self._note_start(run)
         if self._restart:
             run = self._restarted(self._restart, run, dataset.name)
         paths = [path for path in (self._save_to, self._checkpoint) if path]
@@ -152,7 +152,7 @@ class SavedRun:
                 if self._restart and self._checksum.rounds == self.checkpointed:
                     if self._checksum.digest != self._restart.header.digest:
                         raise self._other_run()
-                    self._greet(run)
+                    self._note_start(run)
             if done < count:
                 left = batch.part(slice(done, count))
                 self._checksum.add(left)
@@ -160,7 +160,7 @@ class SavedRun:
         if self._checksum.rounds < self.checkpointed:
             if watch.ended_by is None:
                 raise self._other_run()
-            self._say(f"the rows before {self._checkpoint} were still being read: it is unchanged")
+            self._note(f"the rows before {self._checkpoint} were still being read: it is unchanged")
             raise StreamEnded
 
     def _save(self, path: str, run: Run, dataset: Dataset) -> None:
@@ -200,11 +200,11 @@ class SavedRun:
             text += "; with `-p alarm=inf` it never is"
         self._warn(text)
 
-    def _greet(self, run: Run) -> None:
+    def _note_start(self, run: Run) -> None:
         """Print where the run continues."""
         rounds = f"{run.rounds:,} rounds"
         mistakes = f"{run.mistakes:,} mistakes"
-        self._say(f"the run continues after {rounds} with {mistakes}")
+        self._note(f"the run continues after {rounds} with {mistakes}")
 
     def _check_options(self, before: Mapping[str, OptionValue]) -> None:
         """Refuse a checkpoint of a run with other options."""

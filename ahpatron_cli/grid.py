@@ -34,9 +34,12 @@ DIGITS = 12
 """Significant digits of the values of a logarithmic range."""
 FORMS = "write values as 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T)"
 
+_LARGEST = Decimal("1e300")
 _POWERS = re.compile(r"([^\^]+)\^\[([^\]:]+):([^\]:]+)\]")
 _RELATIVE = re.compile(r"(.*?)\s*/\s*(sqrt\(T\)|T)")
 
+Spelling: TypeAlias = tuple[str, str]
+"""A value as decimal text, and as it is displayed."""
 Axis: TypeAlias = dict[Value, str | None]
 """Values of a parameter, each with its text in the grid if it depends on the data."""
 
@@ -60,14 +63,15 @@ def expand(
     learner: str, kernel: str, layers: Sequence[Layer], rounds: int | None
 ) -> Iterator[Setup]:
     """All settings of one learner on a data set with `rounds` rounds; later layers win."""
-    kind = find_learner(learner)
     specs = parameters([learner], kernel)
-    chosen = _chosen(learner, layers)
-    axes = {
-        name: _axis(choice, specs[name], rounds) for name, choice in chosen.items() if name in specs
-    }
-    if math.prod(map(len, axes.values())) > MOST_SETTINGS:
-        raise usage(f"{kind.name} is given more than {MOST_SETTINGS:,} settings")
+    axes = {}
+    for name, choice in _chosen(learner, layers).items():
+        if name in specs:
+            axes[name] = _axis(choice, specs[name], rounds)
+    count = math.prod(len(axis) for axis in axes.values())
+    if count > MOST_SETTINGS:
+        name = find_learner(learner).name
+        raise usage(f"{name} is given more than {MOST_SETTINGS:,} settings")
     for values in product(*axes.values()):
         params = dict(zip(axes, values, strict=True))
         setup = _setup(learner, kernel, params, axes)
@@ -80,15 +84,19 @@ def _chosen(learner: str, layers: Sequence[Layer]) -> dict[str, Choice]:
     chosen: dict[str, Choice] = {}
     for layer in layers:
         for owner in (None, learner):  # choices for one learner override those for all
-            chosen |= {one.name: one for one in layer if one.learner == owner}
+            for choice in layer:
+                if choice.learner == owner:
+                    chosen[choice.name] = choice
     return chosen
 
 
 def _axis(choice: Choice, spec: Spec, rounds: int | None) -> Axis:
     """The values of a choice, each once."""
     axis: Axis = {}
-    for word in ",".join(choice.texts).split(","):
-        for value, text in _values(word.strip(), spec, choice.shown, rounds):
+    words = ",".join(choice.texts).split(",")
+    for word in words:
+        grid = _Grid(word.strip(), spec=spec, shown=choice.shown)
+        for value, text in grid.values(rounds):
             axis.setdefault(value, text)
     return axis
 
@@ -97,16 +105,22 @@ def _setup(learner: str, kernel: str, params: dict[str, Value], axes: dict[str, 
     """The setup with these values of the axes."""
     kind = find_learner(learner)
     own = kind.specs()
+    learner_params = {}
+    kernel_params = {}
     texts = {}
     for name, value in params.items():
+        if name in own:
+            learner_params[name] = value
+        else:
+            kernel_params[name] = value
         text = axes[name][value]
         if text:
             texts[name] = text
     return Setup(
-        kind.name,
-        learner_params={name: value for name, value in params.items() if name in own},
+        learner=kind.name,
+        learner_params=learner_params,
         kernel=None if kind.own_kernel else kernel,
-        kernel_params={name: value for name, value in params.items() if name not in own},
+        kernel_params=kernel_params,
         source=learner if is_path(learner) else None,
         texts=texts,
     )
@@ -114,105 +128,128 @@ def _setup(learner: str, kernel: str, params: dict[str, Value], axes: dict[str, 
 
 def parameters(learners: Iterable[str], kernel: str) -> dict[str, Spec]:
     """Parameters of the learners, and of the kernel unless all learners have their own."""
-    kinds = [find_learner(learner) for learner in learners]
-    specs = {name: spec for kind in kinds for name, spec in kind.specs().items()}
-    if not all(kind.own_kernel for kind in kinds):
-        specs |= KERNELS[kernel].specs()
+    specs: dict[str, Spec] = {}
+    has_kernel = False
+    for learner in learners:
+        kind = find_learner(learner)
+        specs.update(kind.specs())
+        if not kind.own_kernel:
+            has_kernel = True
+    if has_kernel:
+        specs.update(KERNELS[kernel].specs())
     return specs
 
 
-def _values(
-    word: str, spec: Spec, shown: str, rounds: int | None
-) -> Iterator[tuple[Value, str | None]]:
-    """Values and texts of a grid word; `rounds` is T, or None if it is not known."""
-    relative = _RELATIVE.fullmatch(word)
-    if relative:
-        yield from _relative_values(word, relative, spec, shown, rounds)
-        return
-    words = (AUTO,) if spec.symbol == "σ" else ()
-    for text, _ in _spelled_out(word, spec, shown):
-        if text in words:
-            yield text, text
-        else:
-            yield parse(shown, spec, text, words), None
+@dataclass(frozen=True)
+class _Grid:
+    """A word of a grid: a value, or a range of values of a parameter."""
+
+    word: str
+    spec: Spec
+    shown: str
+    """Name in error messages."""
+
+    def values(self, rounds: int | None) -> Iterator[tuple[Value, str | None]]:
+        """Values and texts; `rounds` is T, or None if it is not known."""
+        relative = _RELATIVE.fullmatch(self.word)
+        if relative:
+            yield from self._relative_values(relative[1], relative[2], rounds)
+            return
+        words = (AUTO,) if self.spec.symbol == "σ" else ()
+        for text, _ in self._spelled_out(self.word):
+            if text in words:
+                yield text, text
+            else:
+                yield parse(self.shown, self.spec, text, words), None
+
+    def _relative_values(
+        self, values: str, per: str, rounds: int | None
+    ) -> Iterator[tuple[Value, str]]:
+        """Values and texts of a word that ends with `/sqrt(T)` or `/T`."""
+        if self.spec.kind is not float or rounds is None:
+            legal = self.spec.legal()
+            problem = f"{self.shown}: {self.word} depends on T; give {legal}"
+            raise usage(problem, "give a number, or use `ahpatron sweep`")
+        divisor = float(rounds)
+        sign = "T"
+        if per == "sqrt(T)":
+            divisor = math.sqrt(rounds)
+            sign = "√T"
+        for text, written in self._spelled_out(values):
+            number = finite(text)
+            if number is None:
+                raise usage(f"{self.shown}={self.word}: {text!r} is not a number", FORMS)
+            quotient = repr(number / divisor)
+            yield parse(self.shown, self.spec, quotient), f"{written}/{sign}"
+
+    def _spelled_out(self, word: str) -> list[Spelling]:
+        """Values of a range; any other word is a single value.
+
+        Arithmetic is exact, so that 0.5 + 0.1 + 0.1 is 0.7. For integer parameters, a logarithmic
+        range is rounded to the nearest legal integers.
+        """
+        powers = _POWERS.fullmatch(word)
+        parts = word.split(":")
+        try:
+            if powers:
+                return _powers(*powers.groups())
+            if parts[0] == "log":
+                low, high, count = map(_number, parts[1:])
+                return _geometric(low, high, count, spec=self.spec)
+            if len(parts) > 1:
+                low, high, step = map(_number, parts)
+                return _steps(low, high, step)
+        except (ValueError, DecimalException):
+            problem = f"{self.shown}={word} is not a range of at most {MOST_VALUES:,} values"
+            raise usage(problem, FORMS) from None
+        return [(word, word)]
 
 
-def _relative_values(
-    word: str, relative: re.Match[str], spec: Spec, shown: str, rounds: int | None
-) -> Iterator[tuple[Value, str]]:
-    """Values and texts of a grid word that ends with `/sqrt(T)` or `/T`."""
-    if spec.kind is not float or rounds is None:
-        hint = "give a number, or use `ahpatron sweep`"
-        raise usage(f"{shown}: {word} depends on T; give {spec.legal()}", hint)
-    values, per = relative.groups()
-    divisor = float(rounds)
-    sign = "T"
-    if per == "sqrt(T)":
-        divisor = math.sqrt(rounds)
-        sign = "√T"
-    for text, written in _spelled_out(values, spec, shown):
-        number = finite(text)
-        if number is None:
-            raise usage(f"{shown}={word}: {text!r} is not a number", FORMS)
-        yield parse(shown, spec, repr(number / divisor)), f"{written}/{sign}"
-
-
-def _spelled_out(word: str, spec: Spec, shown: str) -> list[tuple[str, str]]:
-    """Values of a range as decimal text and display text; any other word is a single value.
-
-    Arithmetic is exact, so that 0.5 + 0.1 + 0.1 is 0.7. For integer parameters, a logarithmic range
-    is rounded to the nearest legal integers.
-    """
-    powers = _POWERS.fullmatch(word)
-    first, *rest = word.split(":")
-    try:
-        if powers:
-            return _powers(*powers.groups())
-        if first == "log":
-            low, high, count = map(_number, rest)
-            return _geometric(low, high, count, spec=spec)
-        if rest:
-            low, high, step = map(_number, [first, *rest])
-            return _steps(low, high, step)
-    except (ValueError, DecimalException):
-        problem = f"{shown}={word} is not a range of at most {MOST_VALUES:,} values"
-        raise usage(problem, FORMS) from None
-    return [(word, word)]
-
-
-def _powers(base_text: str, low_text: str, high_text: str) -> list[tuple[str, str]]:
+def _powers(base_text: str, low_text: str, high_text: str) -> list[Spelling]:
     """The values `base^[low:high]`; ValueError if they are not legal."""
     base = _number(base_text)
     low = _number(low_text)
     high = _number(high_text)
     if base <= 0 or low % 1 or high % 1:
         raise ValueError
-    exponents = [low + number for number in range(_checked_count(high - low + 1))]
-    return [(f"{base**one:.{DIGITS}g}", f"{base:f}^{one}") for one in exponents]
+    count = _checked_count(high - low + 1)
+    spellings = []
+    for number in range(count):
+        exponent = low + number
+        power = base**exponent
+        spellings.append((f"{power:.{DIGITS}g}", f"{base:f}^{exponent}"))
+    return spellings
 
 
-def _steps(low: Decimal, high: Decimal, step: Decimal) -> list[tuple[str, str]]:
+def _steps(low: Decimal, high: Decimal, step: Decimal) -> list[Spelling]:
     """The values `low:high:step`; ValueError if they are not legal."""
     if step <= 0:
         raise ValueError
     count = _checked_count((high - low) // step + 1)
-    texts = [_exact(low + number * step) for number in range(count)]
-    return [(text, text) for text in texts]
+    values = [low + number * step for number in range(count)]
+    return _as_displayed(_exact(value) for value in values)
 
 
-def _geometric(low: Decimal, high: Decimal, steps: Decimal, *, spec: Spec) -> list[tuple[str, str]]:
+def _geometric(low: Decimal, high: Decimal, steps: Decimal, *, spec: Spec) -> list[Spelling]:
     """The values `log:low:high:steps`; ValueError if they are not legal."""
-    if not 0 < low < high or steps % 1 or steps < 2:
+    is_range = 0 < low < high
+    if not is_range or steps % 1 or steps < 2:
         raise ValueError
-    count = _checked_count(steps)
-    ratio = math.log(high / low) / (count - 1)
-    values = [float(low) * math.exp(number * ratio) for number in range(count - 1)]
+    last = _checked_count(steps) - 1
+    start = float(low)
+    log_ratio = math.log(high / low) / last
+    values = [start * math.exp(number * log_ratio) for number in range(last)]
     if spec.kind is int:
         values.append(float(high))
         texts = [str(_nearest_legal(value, spec)) for value in values]
     else:
         texts = [f"{value:.{DIGITS}g}" for value in values]
         texts.append(_exact(high))
+    return _as_displayed(texts)
+
+
+def _as_displayed(texts: Iterable[str]) -> list[Spelling]:
+    """Values that are displayed as their decimal texts."""
     return [(text, text) for text in texts]
 
 
@@ -231,8 +268,11 @@ def _checked_count(count: Decimal) -> int:
 
 
 def _number(text: str) -> Decimal:
-    number = Decimal(text.strip()) if "_" not in text else Decimal("nan")
-    if not number.is_finite() or abs(number) > Decimal("1e300"):
+    """A finite decimal number; ValueError or DecimalException if the text is not one."""
+    if "_" in text:  # which Python accepts
+        raise ValueError
+    number = Decimal(text.strip())
+    if not number.is_finite() or abs(number) > _LARGEST:
         raise ValueError
     return number
 
@@ -255,4 +295,5 @@ def parse(shown: str, spec: Spec, text: str, words: tuple[str, ...] = ()) -> Val
     try:
         return spec.check(spec.parse(text))
     except ValueError as error:
-        raise usage(f"{shown} {error}", suggestion(text, (*spec.words, *words))) from None
+        hint = suggestion(text, (*spec.words, *words))
+        raise usage(f"{shown} {error}", hint) from None

@@ -41,7 +41,7 @@ from ahpatron_cli.runner import (
     RunOptions,
     Setup,
 )
-from ahpatron_cli.settings import Scale
+from ahpatron_cli.settings import Data, Scale
 
 FORMAT = 2
 KIND = "ahpatron model"
@@ -84,7 +84,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     """Weights of examples (--weight), in the order of `labels`."""
     label_type: LabelType | None = None
     """NumPy dtype of the labels in Python; None if the model was made by the command line."""
-    scale: Scale = "none"
+    scale: Scale = Data.scale
     data: str | None = None
     """The last file that the model was trained on."""
     schema: Schema | None = None

@@ -26,7 +26,7 @@ from ahpatron_cli.data.dataset import Preparation, reader_of
 from ahpatron_cli.data.hashes import row_hashes
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, class_fault, show
 from ahpatron_cli.data.layout import is_filled
-from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
+from ahpatron_cli.data.libsvm.grammar import Fault, hint_of
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import STDIN_NAME, Source
@@ -35,6 +35,7 @@ from ahpatron_cli.errors import UserError
 from ahpatron_cli.metrics import metrics_of
 from ahpatron_cli.number_text import counted, share, short
 from ahpatron_cli.records import DOCUMENT_VERSION
+from ahpatron_cli.settings import Data
 from ahpatron_cli.sigma import (
     MOST_TRIED_ROWS,
     SUGGESTED_LEARNER,
@@ -174,7 +175,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 def profile_of(
     source: Source,
     *,
-    max_features: int = MAX_FEATURES,
+    max_features: int = Data.max_features,
     positive: float | None = None,
     scale: str | None = None,
     sigma: float | None = None,
@@ -733,6 +734,6 @@ def _words_of_data(profile: Profile, table: TableOptions) -> list[str]:
         against_all = profile.negative is None
         if against_all or (profile.from_pipe and not plain):
             words += ["--positive", show(profile.positive)]
-    if profile.features > MAX_FEATURES:
+    if profile.features > Data.max_features:
         words += ["--max-features", str(profile.features)]
     return words

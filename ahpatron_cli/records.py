@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct, field, structs, to_builtins
 
+from ahpatron_cli.settings import Data
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -46,8 +48,8 @@ class DataRecord(Struct, frozen=True):
 class TrialData(DataRecord, frozen=True):
     """The data file of a trial, and how it was prepared."""
 
-    limit: Count | None = None
-    scale: str = "none"
+    limit: Count | None = Data.limit
+    scale: str = Data.scale
     positive: Number | None = None
     shuffled: bool = True
     prefix: Count | None = None
@@ -56,8 +58,8 @@ class TrialData(DataRecord, frozen=True):
     """Pairs of label and weight of its examples (--weight), by label; others have weight 1."""
     table: tuple[tuple[str, str], ...] = ()
     """Options for the columns of a table, as pairs of name and text."""
-    max_features: Count = 10_000_000
-    layout: str = "auto"
+    max_features: Count = Data.max_features
+    layout: str = Data.layout
 
     @property
     def identity(self) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ Nothing heavy is imported here: `ahpatron --help` must answer at once.
 """
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin
 
@@ -119,10 +119,15 @@ class Option:
     @property
     def legal(self) -> tuple[str, ...]:
         """The legal words; empty if any text is legal."""
-        for one in (self.type, *get_args(self.type)):
-            if get_origin(one) is Literal:
-                return get_args(one)
-        return ()
+        return legal_words(self.type)
+
+
+def legal_words(type: object) -> tuple[str, ...]:
+    """The words of a type that is a `Literal`, or None; empty for other types."""
+    for one in (type, *get_args(type)):
+        if get_origin(one) is Literal:
+            return get_args(one)
+    return ()
 
 
 class Group:
@@ -177,15 +182,14 @@ def options_of(group: type[Group]) -> dict[str, Option]:
     found = {}
     for one in dataclasses.fields(group):  # type: ignore[arg-type]
         declared: Option = one.metadata["option"]
-        complete = dataclasses.replace(
+        found[one.name] = dataclasses.replace(
             declared,
             name=one.name,
             type=one.type,
             panel=declared.panel or group.panel,
             saved_as=declared.saved_as or one.name,
+            help=declared.help.replace("{legal}", listed(legal_words(one.type))),
         )
-        text = complete.help.replace("{legal}", listed(complete.legal))
-        found[one.name] = dataclasses.replace(complete, help=text)
     return found
 
 
@@ -426,6 +430,11 @@ class Tables(Group):
         help="Empty cells, NA, null, ? become 0 and an indicator feature (indicator), 0 (zero), "
         "the column's mean (mean), or end the run (refuse).",
     )
+
+    @property
+    def expect_table(self) -> bool:
+        """Whether the data must be a table, as --label says, which every table requires."""
+        return self.label is not None
 
 
 @dataclass(frozen=True)
@@ -941,7 +950,10 @@ def _part(kind: Any) -> Part:
 
 def all_options(settings: type[Settings]) -> dict[str, Option]:
     """All options that a command takes, by the names of their fields."""
-    return {name: one for part in parts_of(settings).values() for name, one in part.options.items()}
+    found = {}
+    for part in parts_of(settings).values():
+        found.update(part.options)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -1021,10 +1033,10 @@ class LearnersSettings(Settings):
     document: Document = Document()
 
 
-def old_names() -> frozenset[str]:
-    """Earlier spellings of options, which work but are not shown."""
+def old_names(commands: Iterable[type[Settings]]) -> frozenset[str]:
+    """Earlier spellings of the options of these commands, which work but are not shown."""
     found = set[str]()
-    for settings in Settings.__subclasses__():
+    for settings in commands:
         for option in all_options(settings).values():
             found.update(option.old_names)
     return frozenset(found)

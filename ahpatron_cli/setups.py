@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias, TypeGuard
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError
@@ -16,7 +17,10 @@ from ahpatron_cli.grid import Choice, Layer, expand, finite, parameters
 from ahpatron_cli.runner import LISTING, Setup
 from ahpatron_cli.settings import Data, Given, Learning, SavedLearner, Tables, options_of
 
+Note: TypeAlias = Callable[[str], None]
+"""A function that prints a note."""
 MIN_WEIGHT = 1e-6
+MAX_WEIGHT = 1 / MIN_WEIGHT
 DEFAULT_LEARNER = "ahpatron"
 DEFAULT_OF_TABLES = "metron"
 NOT_OF_METRON = ("sigma", "kernel", "epsilon", "theorem")
@@ -42,7 +46,8 @@ def choose_learners(names: Sequence[str]) -> list[str]:
     chosen = list(dict.fromkeys(chosen))
     shown = [learner_name(learner) for learner in chosen]
     for learner, name in zip(chosen, shown, strict=True):
-        if is_path(learner) and (name in REGISTRY or shown.count(name) > 1):
+        is_taken = name in REGISTRY or shown.count(name) > 1
+        if is_path(learner) and is_taken:
             raise usage(f"{learner}: there is another learner {name!r}", "change its `name`")
     return chosen
 
@@ -83,11 +88,13 @@ def default_learner(learning: Learning, tables: Tables, given: Given) -> str:
     Columns of a table have units of their own, for which metron finds the widths. Options that it
     does not have are refused: whoever gives them means another learner.
     """
-    if tables.label is None:  # which every table requires
+    if not tables.expect_table:
         return DEFAULT_LEARNER
     asked = [f"--{name}" for name in NOT_OF_METRON if name in given]
-    names = (word.partition("=")[0] for word in learning.param)
-    asked += [f"-p {name}" for name in names if name in NOT_OF_METRON]
+    for word in learning.param:
+        name = word.partition("=")[0]
+        if name in NOT_OF_METRON:
+            asked.append(f"-p {name}")
     if asked:
         problem = f"{asked[0]}: metron, the default learner of tables, has no such parameter"
         raise usage(problem, "name the learner that you mean, such as -l ahpatron")
@@ -102,12 +109,16 @@ def resumed_setup(learning: Learning) -> Setup:
     learners = choose_learners(learning.learner) or [DEFAULT_LEARNER]
     learner = learners[0]
     source = learner if is_path(learner) else None
-    return Setup(learner_name(learner), {}, kernel=None, kernel_params={}, source=source)
+    return Setup(
+        learner=learner_name(learner),
+        learner_params={},
+        kernel=None,
+        kernel_params={},
+        source=source,
+    )
 
 
-def single_setups(
-    learning: Learning, tables: Tables, given: Given, note: Callable[[str], None]
-) -> list[Setup]:
+def single_setups(learning: Learning, tables: Tables, given: Given, note: Note) -> list[Setup]:
     """The single setting of each learner of `run`; see `typed_layer`."""
     learners = choose_learners(learning.learner)
     if not learners:
@@ -129,7 +140,7 @@ def typed_layer(
     learning: Learning,
     given: Given,
     learners: Sequence[str],
-    note: Callable[[str], None],
+    note: Note,
     *,
     several: bool = False,
 ) -> list[Choice]:
@@ -152,7 +163,7 @@ def typed_layer(
 
 
 def _from_options(
-    learning: Learning, given: Given, learners: Sequence[str], note: Callable[[str], None]
+    learning: Learning, given: Given, learners: Sequence[str], note: Note
 ) -> list[Choice]:
     """Parameter values of --budget, --sigma and --epsilon; notes those without effect."""
     legal = parameters(learners, learning.kernel)
@@ -162,10 +173,12 @@ def _from_options(
     choices = []
     for name, text in texts.items():
         if name in given and name in legal and text is not None:
-            choices.append(Choice(None, name, (text,), shown=f"--{name}"))
+            choice = Choice(learner=None, name=name, texts=(text,), shown=f"--{name}")
+            choices.append(choice)
         elif name in given:
             note(f"--{name} {no_effect}")
-    if "kernel" in given and all(find_learner(one).own_kernel for one in learners):
+    has_kernel = not all(find_learner(one).own_kernel for one in learners)
+    if "kernel" in given and not has_kernel:
         note(f"--kernel {no_effect}")
     return choices
 
@@ -179,13 +192,13 @@ def _choice(word: str, learners: Sequence[str], *, several: bool) -> Choice:
     learner, dot, name = left.rpartition(".")
     shown = f"-p {left}"
     if not dot:
-        return Choice(None, name, (text,), shown)
+        return Choice(learner=None, name=name, texts=(text,), shown=shown)
     chosen = {learner_name(one): one for one in learners}
     if learner not in chosen:
         one_of("learner", learner, REGISTRY)
         problem = f"{shown}: {learner} is not among the chosen learners"
         raise usage(problem, f"add -l {learner}")
-    return Choice(chosen[learner], name, (text,), shown)
+    return Choice(learner=chosen[learner], name=name, texts=(text,), shown=shown)
 
 
 def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
@@ -206,6 +219,11 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
 
 def preparation_of(data: Data, tables: Tables, given: Given) -> Preparation:
     """The preparation of data by the settings of `run` or `sweep`."""
+    positive = None
+    classes = None
+    if not tables.expect_table:
+        positive = parse_label(data.positive)
+        classes = _parse_classes(data.classes)
     return Preparation(
         limit=data.limit,
         max_features=data.max_features,
@@ -213,8 +231,8 @@ def preparation_of(data: Data, tables: Tables, given: Given) -> Preparation:
         allow_new_features=data.allow_new_features,
         scale=data.scale,
         layout=data.layout,
-        positive=None if tables.label else parse_label(data.positive),
-        labels=None if tables.label else _parse_classes(data.classes),
+        positive=positive,
+        labels=classes,
         table=table_options(tables, given, positive=data.positive, classes=data.classes),
     )
 
@@ -223,18 +241,15 @@ def table_options(
     tables: Tables, given: Given, *, positive: str | None, classes: str | None = None
 ) -> TableOptions:
     """The options for tables, in which labels are text."""
-    if tables.label is None:
+    if not tables.expect_table:
         positive = None
         classes = None
+    given_names = tuple(name for name in options_of(Tables) if name in given)
     return TableOptions(
-        label=tables.label,
-        id=tables.id,
-        drop=tables.drop,
-        category=tables.category,
-        missing=tables.missing,
+        **vars(tables),
         positive=positive,
         labels=_names_of_classes(classes),
-        given=tuple(name for name in options_of(Tables) if name in given),
+        given=given_names,
     )
 
 
@@ -243,7 +258,8 @@ def _names_of_classes(text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
     names = tuple(text.split(","))
-    if len({*names} - {""}) < max(len(names), 2):
+    distinct = {name for name in names if name}
+    if len(distinct) < max(len(names), 2):
         raise usage(f"--classes takes different labels, at least two, got {text!r}")
     return names
 
@@ -274,16 +290,22 @@ def parse_weights(data: Data, tables: Tables) -> dict[float | str, float]:
     weights: dict[float | str, float] = {}
     for word in data.weight:
         left, _, right = word.rpartition("=")
-        label: float | str | None = left if tables.label else finite(left)
+        label: float | str | None = left
+        if not tables.expect_table:
+            label = finite(left)
         weight = finite(right)
-        legal = weight is not None and MIN_WEIGHT <= weight <= 1 / MIN_WEIGHT
-        if not left or label is None or weight is None or not legal:
-            form = f"LABEL=W, W from {MIN_WEIGHT:g} to {1 / MIN_WEIGHT:g}"
+        if not left or label is None or not _is_legal(weight):
+            form = f"LABEL=W, W from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}"
             raise usage(f"--weight requires {form}, got {word!r}", "for example --weight 1=5")
         if label in weights:
             raise usage(f"--weight {left} is given twice")
         weights[label] = weight
     return weights
+
+
+def _is_legal(weight: float | None) -> TypeGuard[float]:
+    """Whether a text was a number (None: it was not) that is a legal weight."""
+    return weight is not None and MIN_WEIGHT <= weight <= MAX_WEIGHT
 
 
 def check_weights(weights: Mapping[float | str, float], setups: Iterable[Setup]) -> None:

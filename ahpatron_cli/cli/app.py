@@ -16,7 +16,7 @@ import typer
 
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.help import WIDEST, Command, Commands
-from ahpatron_cli.cli.typer_bridge import UsageFault, for_typer
+from ahpatron_cli.cli.typer_bridge import COMMAND_SETTINGS, UsageFault, for_typer
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion, usage
 from ahpatron_cli.settings import old_names
 from ahpatron_cli.signals import ENDING, Terminated, leave_at_once_on_signals
@@ -241,7 +241,8 @@ def _usage_fault(error: Any, arguments: list[str]) -> UserError:
         option = "--json"  # as it was typed
     if option and context:
         message = f"unknown option {option}"
-        known = {name for param in context.command.params for name in param.opts} - old_names()
+        known = {name for param in context.command.params for name in param.opts}
+        known -= old_names(COMMAND_SETTINGS.values())
         hint = suggestion(option, [name for name in known if name.startswith("--")]) or hint
     elif not command and not first.startswith("-"):
         message = f"unknown command {first!r}"

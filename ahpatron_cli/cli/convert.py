@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Callable
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from ahpatron_cli.data.schema import Schema, Shares
     from ahpatron_cli.data.tables import TableReader
 
-_PACKERS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
+_LONGEST_COMMENT = 1 << 16
+"""Number of characters beyond which every feature has a comment line of its own."""
 
 
 TablePath = Annotated[
@@ -68,11 +70,15 @@ def convert(path: TablePath, *, settings: ConvertSettings) -> None:
 
 def _check_not_packed(out: str | None) -> None:
     """Refuse to write plain text to a file whose name promises compression."""
-    packer = _PACKERS.get(Path(out).suffix.lower()) if out else None
-    if out and packer:
+    from ahpatron_cli.data.source import PACKINGS
+
+    if out is None:
+        return
+    suffix = Path(out).suffix.lower()
+    if suffix in PACKINGS:
         problem = f"--out writes plain text, and {out} names a compressed file"
-        hint = f"pack standard output: `ahpatron convert … | {packer} > {shlex.quote(out)}`"
-        raise usage(problem, hint)
+        command = f"ahpatron convert … | {PACKINGS[suffix]} > {shlex.quote(out)}"
+        raise usage(problem, f"pack standard output: `{command}`")
 
 
 def _write(reader: TableReader, out: str | None, show: Callable[[], None]) -> None:
@@ -92,13 +98,30 @@ def _write(reader: TableReader, out: str | None, show: Callable[[], None]) -> No
 
 def _comments(schema: Schema) -> str:
     """Comment lines that name labels and features; one line per name if there are very many."""
-    labels = " ".join(f"{value:+g}={name}" for name, value in schema.labels.items())
-    features = [f"{i}={name}" for i, name in enumerate(schema.features, 1)]
-    lines = [f"# labels: {labels}", "# features: " + " ".join(features)]
-    if sum(map(len, lines)) > 1 << 16:
-        lines = ["# feature " + feature for feature in features]
-    shown = ("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line) for line in lines)
-    return "".join(f"{line}\n" for line in shown)
+    labels = []
+    for name, value in schema.labels.items():
+        labels.append(f"{value:+g}={name}")
+    features = []
+    for index, name in enumerate(schema.features, 1):
+        features.append(f"{index}={name}")
+    lines = ["# labels: " + " ".join(labels), "# features: " + " ".join(features)]
+    length = sum(len(line) for line in lines)
+    if length > _LONGEST_COMMENT:
+        lines = [f"# feature {feature}" for feature in features]
+    return "".join(f"{_printable(line)}\n" for line in lines)
+
+
+def _printable(line: str) -> str:
+    """A line without characters that end it or cannot be seen."""
+    if line.isprintable():
+        return line
+    shown = ""
+    for character in line:
+        if character.isprintable():
+            shown += character
+        else:
+            shown += ascii(character)[1:-1]  # without quotes
+    return shown
 
 
 def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
@@ -110,31 +133,58 @@ def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
     import numpy as np
 
     from ahpatron_cli.data.csv_text import Spans
-    from ahpatron_cli.data.labels import show as spelled
     from ahpatron_cli.data.schema import Shares
 
-    schema, rows = reader.schema, len(cells.lines)
+    schema = reader.schema
     labels = schema.label_numbers(cells, path)
-    parts = [_written(labels, lambda y: "?" if y != y else spelled(y))]
+    parts = [_written(labels, _label)]
     for one in schema.encoded(cells, path, reader.unseen, reader.numeric):
         if isinstance(one, Shares):
             parts.append(_shares(one))
             continue
         index, values, name = one
         if isinstance(values, Spans):
-            stored = values.nonzero() if reader.numeric[name] else np.ones(rows, dtype=bool)
-            prefix = f" {index}:".encode()
-            parts.append(
-                Spans(prefix, np.zeros(rows, dtype=np.int64), np.where(stored, len(prefix), 0))
-            )
-            parts.append(
-                Spans(values.data, values.begins, np.where(stored, values.ends, values.begins))
-            )
+            parts += _copied(index, values, leaves_out_zeros=reader.numeric[name])
         elif isinstance(index, int):
             parts.append(_features(index, values))
         else:  # categories; index 0 stands for none
-            parts.append(_written(index * values, lambda one: f" {one:.0f}:1" if one else ""))
-    return Spans.joined([*parts, _written(np.zeros(rows), lambda _: "\n")])
+            parts.append(_written(index * values, _category))
+    ends = np.zeros(len(cells.lines))
+    parts.append(_written(ends, lambda _: "\n"))
+    return Spans.joined(parts)
+
+
+def _label(value: float) -> str:
+    """A label as LIBSVM text; ? if it is missing."""
+    from ahpatron_cli.data.labels import show
+
+    if math.isnan(value):
+        return "?"
+    return show(value)
+
+
+def _category(index: float) -> str:
+    """The feature of a category as LIBSVM text; empty for index 0, which stands for none."""
+    if not index:
+        return ""
+    return f" {index:.0f}:1"
+
+
+def _copied(index: object, values: Spans, *, leaves_out_zeros: bool) -> list[Spans]:
+    """The cells of a numeric column as LIBSVM text: index and number as it is written."""
+    import numpy as np
+
+    from ahpatron_cli.data.csv_text import Spans
+
+    rows = len(values.begins)
+    stored = np.ones(rows, dtype=bool)
+    if leaves_out_zeros:
+        stored = values.nonzero()
+    prefix = f" {index}:".encode()
+    begins = np.zeros(rows, dtype=np.int64)
+    prefixes = Spans(prefix, begins, np.where(stored, len(prefix), 0))
+    ends = np.where(stored, values.ends, values.begins)
+    return [prefixes, Spans(values.data, values.begins, ends)]
 
 
 def _features(index: int, values: Floats) -> Spans:
@@ -144,10 +194,15 @@ def _features(index: int, values: Floats) -> Spans:
     from ahpatron_cli.data.csv_text import Spans
     from ahpatron_cli.output.predictions import exact_texts
 
-    pairs = zip(values.tolist(), exact_texts(values), strict=True)
-    cells = [f" {index}:{text.removesuffix('.0')}" if value else "" for value, text in pairs]
+    cells = []
+    for value, text in zip(values.tolist(), exact_texts(values), strict=True):
+        cell = b""
+        if value:
+            number = text.removesuffix(".0")
+            cell = f" {index}:{number}".encode()
+        cells.append(cell)
     ends = np.cumsum([0, *map(len, cells)])
-    return Spans("".join(cells).encode(), ends[:-1], ends[1:])
+    return Spans(b"".join(cells), ends[:-1], ends[1:])
 
 
 def _shares(shares: Shares) -> Spans:
@@ -156,9 +211,12 @@ def _shares(shares: Shares) -> Spans:
 
     from ahpatron_cli.data.csv_text import Spans
 
-    features = enumerate(shares.values.tolist(), shares.first)
-    text = "".join(f" {index}:{value!r}" for index, value in features).encode()
-    return Spans(text, np.zeros(len(shares.rows), dtype=np.int64), len(text) * shares.rows)
+    text = ""
+    for index, value in enumerate(shares.values.tolist(), shares.first):
+        text += f" {index}:{value!r}"
+    begins = np.zeros(len(shares.rows), dtype=np.int64)
+    ends = len(text) * shares.rows
+    return Spans(text.encode(), begins, ends)
 
 
 def _written(values: Floats, write: Callable[[float], str]) -> Spans:
@@ -169,5 +227,7 @@ def _written(values: Floats, write: Callable[[float], str]) -> Spans:
 
     distinct, codes = np.unique(values, return_inverse=True)
     texts = [write(value).encode() for value in distinct.tolist()]
-    ends = np.cumsum([0, *map(len, texts)])
-    return Spans(b"".join(texts), ends[:-1][codes], ends[1:][codes])
+    bounds = np.cumsum([0, *map(len, texts)])
+    begins = bounds[:-1]
+    ends = bounds[1:]
+    return Spans(b"".join(texts), begins[codes], ends[codes])

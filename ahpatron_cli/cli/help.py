@@ -2,93 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from typer.core import TyperCommand, TyperGroup
 
 from ahpatron_cli.cli.typer_bridge import COMMAND_SETTINGS, without_pydantic
 from ahpatron_cli.settings import PANELS, all_options, old_names
 
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter, Parameter
+
 WIDEST = 120
 """The help is as wide as the terminal, but not wider than this number of columns."""
-NO_COLOUR = ("Options", "--no-color", "No colours, as with NO_COLOR=1.")
-Row = tuple[str, str, str]
-"""Heading, names with metavar, and help text of an argument or option."""
+_DEFAULT = "[default: "
+_UNBROKEN = "[default:\N{NO-BREAK SPACE}"
+"""No line ends between the word and the value."""
 
 
-def describe(params: Iterable[Any]) -> Iterator[Row]:
-    """Yield the row of each argument and option, in the order of the headings."""
-    hidden = old_names()
-    rows = [_row(param, hidden) for param in params]
-    rows.sort(key=lambda row: PANELS.index(row[0]))
-    yield from rows
+class Row(NamedTuple):
+    """An argument or option as the help shows it."""
+
+    heading: str
+    names: str
+    """Its names, with the metavar."""
+    text: str
 
 
-def _row(param: Any, hidden: frozenset[str]) -> Row:
-    """The row of an argument or option, without its `hidden` names."""
-    text = param.help or ""
-    if param.metavar and isinstance(param.default, int | str):
-        text += f" [default: {param.default}]"
-    if param.param_type_name == "argument":
-        return "Arguments", param.metavar, text
-    shown = sorted((name for name in param.opts if name not in hidden), key=len)
-    left = " / ".join([", ".join(shown), *param.secondary_opts])
+NO_COLOUR = Row("Options", "--no-color", "No colours, as with NO_COLOR=1.")
+
+
+def describe(params: Iterable[Parameter]) -> list[Row]:
+    """The row of each argument and option, in the order of the headings."""
+    hidden = old_names(COMMAND_SETTINGS.values())
+    rows = []
+    for param in params:
+        if param.param_type_name == "argument":
+            name = param.metavar or ""
+            rows.append(Row("Arguments", name, _text(param)))
+        else:
+            rows.append(_option_row(param, hidden))
+    rows.sort(key=lambda row: PANELS.index(row.heading))
+    return rows
+
+
+def _option_row(param: Parameter, hidden: frozenset[str]) -> Row:
+    """The row of an option, without its `hidden` names."""
+    shown = [name for name in param.opts if name not in hidden]
+    shown.sort(key=len)
+    names = ", ".join(shown)
+    for name in param.secondary_opts:
+        names += f" / {name}"
     if param.metavar:
-        left += f" {param.metavar}"
-    heading = getattr(param, "rich_help_panel", None) or "Options"
-    return heading, left, text
+        names += f" {param.metavar}"
+    heading = getattr(param, "rich_help_panel", None)
+    return Row(heading or "Options", names, _text(param))
+
+
+def _text(param: Parameter) -> str:
+    """The help text of an argument or option, with its default."""
+    text: str = getattr(param, "help", None) or ""
+    has_default = isinstance(param.default, int | str)
+    if param.metavar and has_default:
+        text += f" {_DEFAULT}{param.default}]"
+    return text
 
 
 class Command(TyperCommand):
     """A command whose help is written without rich: its import doubles the time."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
+    def get_params(self, ctx: Context) -> list[Parameter]:
         return [without_pydantic(param) for param in super().get_params(ctx)]
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        kinds = ((param.param_type_name, param.metavar) for param in self.get_params(ctx))
-        return ["[OPTIONS]", *(metavar or "" for kind, metavar in kinds if kind == "argument")]
+    def get_help(self, ctx: Context) -> str:
+        return _with_plain_spaces(super().get_help(ctx))
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        params = self.get_params(ctx)
+        arguments = [one.metavar or "" for one in params if one.param_type_name == "argument"]
+        return ["[OPTIONS]", *arguments]
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write options under their headings."""
-        _write(formatter, [*describe(self.get_params(ctx)), NO_COLOUR])
+        rows = describe(self.get_params(ctx))
+        rows.append(NO_COLOUR)
+        _write(formatter, rows)
 
-    def usual_help(self, ctx: Any) -> str:
+    def usual_help(self, ctx: Context) -> str:
         """The help of `-h`: the usual options, and examples."""
         formatter = ctx.make_formatter()
         self.format_usage(ctx, formatter)
         formatter.write_paragraph()
         with formatter.indentation():
-            formatter.write_text((self.help or "").partition("\n")[0])
-        usual = [param for param in self.get_params(ctx) if self._is_usual(param)]
-        rows = [row for row in describe(usual) if row[0] == "Arguments"]
-        rows += [("Usual options", *row[1:]) for row in describe(usual) if row[0] != "Arguments"]
-        _write(formatter, rows)
+            text = self.help or ""
+            first_line = text.split("\n")[0]
+            formatter.write_text(first_line)
+        _write(formatter, self._usual_rows(ctx))
         self.format_epilog(ctx, formatter)
         formatter.write_paragraph()
         formatter.write_text(f"`ahpatron {self.name} --help` shows all options.")
-        return str(formatter.getvalue()).rstrip("\n")
+        text = formatter.getvalue().rstrip("\n")
+        return _with_plain_spaces(text)
 
-    def _is_usual(self, param: Any) -> bool:
-        if param.param_type_name == "argument":
-            return True
-        options = all_options(COMMAND_SETTINGS[str(self.name)])
-        return param.name in options and options[param.name].usual
+    def _usual_rows(self, ctx: Context) -> list[Row]:
+        """Rows of the arguments and of the usual options, which have one heading."""
+        settings = COMMAND_SETTINGS[str(self.name)]
+        usual = {option.name for option in all_options(settings).values() if option.usual}
+        shown = []
+        for param in self.get_params(ctx):
+            is_argument = param.param_type_name == "argument"
+            if is_argument or param.name in usual:
+                shown.append(param)
+        rows = []
+        for row in describe(shown):
+            heading = row.heading
+            if heading != "Arguments":
+                heading = "Usual options"
+            rows.append(row._replace(heading=heading))
+        return rows
 
 
 class Commands(TyperGroup):
     """All commands."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
+    def get_params(self, ctx: Context) -> list[Parameter]:
         return [without_pydantic(param) for param in super().get_params(ctx)]
 
 
-def _write(formatter: Any, rows: Iterable[Row]) -> None:
+def _write(formatter: HelpFormatter, rows: Iterable[Row]) -> None:
     """Write rows under their headings."""
     panels: dict[str, list[tuple[str, str]]] = {}
-    for heading, left, text in rows:
-        panels.setdefault(heading, []).append((left, text))
+    for row in rows:
+        text = row.text.replace(_DEFAULT, _UNBROKEN)
+        panels.setdefault(row.heading, []).append((row.names, text))
     for heading, pairs in panels.items():
         with formatter.section(heading):
             formatter.write_dl(pairs)
+
+
+def _with_plain_spaces(text: str) -> str:
+    """The text of a help after its lines were broken, with plain spaces only."""
+    return text.replace(_UNBROKEN, _DEFAULT)

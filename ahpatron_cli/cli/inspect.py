@@ -70,12 +70,14 @@ def _inspect_data(path: str, settings: InspectSettings) -> ExitCode:
         spec = KERNELS["gaussian"].specs()["sigma"]
         sigma = float(parse("--sigma", spec, settings.inspection.sigma))
     stderr = Stderr(settings.output.quiet)
-    is_table = settings.tables.label is not None
+    positive = None
+    if not settings.tables.expect_table:
+        positive = parse_label(data.positive)
     with open_source(path) as source, stderr.progress(source.size, source.name) as show_progress:
         profile = profile_of(
             source,
             max_features=data.max_features,
-            positive=None if is_table else parse_label(data.positive),
+            positive=positive,
             scale=settings.inspection.scale,
             sigma=sigma,
             seed=settings.order.seed,

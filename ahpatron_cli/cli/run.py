@@ -216,14 +216,14 @@ def _without_effect(job: Job, settings: RunSettings) -> Iterator[str]:
 def _warms_up(job: Job) -> bool:
     """Whether anything is computed from the first rows before the first round."""
     from ahpatron_cli.atomic import is_file
-    from ahpatron_cli.data.scaling import LEARNED_SCALES
 
-    if job.preparation.scale in LEARNED_SCALES:
+    if job.preparation.learns_scale:
         return True
     if any(setup.auto_sigma for setup in job.setups):
         return True
-    is_table = job.preparation.table.label is not None
-    return is_table and not all(is_file(path) for path in job.paths)  # its schema
+    if not job.preparation.table.expect_table:
+        return False
+    return not all(is_file(path) for path in job.paths)  # the schema of a pipe
 
 
 def _play(job: Job, saved: SavedRun | None, settings: RunSettings, stderr: Stderr) -> Session:

@@ -44,7 +44,8 @@ def check_output(settings: RunSettings, inputs: Sequence[str]) -> None:
 def print_reports(output: Output, reports: Sequence[Report], stderr: Stderr) -> None:
     """Print the reports on stdout, or on stderr if stdout is used for the predictions."""
     if output.predictions == STDOUT:
-        stderr.show(to_text(reports, output.format, stderr.terminal()))
+        text = to_text(reports, output.format, stderr.terminal())
+        stderr.show(text)
     else:
         write(lambda terminal: to_text(reports, output.format, terminal), output.format)
 
@@ -67,25 +68,37 @@ def curves_of(
 
     `names_path`: labels name the file, because there are several.
     """
+    name = Path(path).name
     curves = []
     for group in grouped(results, lambda result: (result.record.learner,)):
         learner = group[0].record.learner
-        label = f"{path}: {learner}" if names_path else learner
-        curves.append(_mean_curve(label, group, about=Path(path).name, windowed=windowed))
+        label = learner
+        if names_path:
+            label = f"{path}: {learner}"
+        curve = _mean_curve(label, group, about=name, windowed=windowed)
+        curves.append(curve)
     return curves
 
 
 def _mean_curve(label: str, repeats: Sequence[RunResult], *, about: str, windowed: bool) -> Curve:
     """Mean and standard deviation over the repeats of a learner."""
     first = repeats[0].record
-    rounds, mistakes, recent = np.stack([result.curve for result in repeats], axis=-1)
+    stacked = np.stack([result.curve for result in repeats], axis=-1)
+    rounds, mistakes, recent = stacked
+    recent_rate = None
+    if windowed:
+        recent_rate = recent.mean(axis=1)
+    deviation = None
+    if len(repeats) > 1:
+        deviation = mistakes.std(axis=1, ddof=1)
     baseline_mistakes = sum(one.record.baseline_mistakes or 0 for one in repeats)
+    all_rounds = len(repeats) * first.rounds
     return Curve(
         label=label,
         rounds=rounds[:, 0].astype(np.int64),
         mistakes=mistakes.mean(axis=1),
-        recent_rate=recent.mean(axis=1) if windowed else None,
-        sd=mistakes.std(axis=1, ddof=1) if len(repeats) > 1 else None,
-        baseline=baseline_mistakes / max(len(repeats) * first.rounds, 1),
+        recent_rate=recent_rate,
+        sd=deviation,
+        baseline=baseline_mistakes / max(all_rounds, 1),
         about=about,
     )

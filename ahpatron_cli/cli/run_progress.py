@@ -61,19 +61,22 @@ class RunProgress:
 
     def show(self, run: Run, *_: object) -> None:
         """Print messages after a batch; an `Observer` of a run."""
-        learner = run.setup.learner
+        name = run.setup.learner
         for number in run.drifts:
-            rose = f"{learner}: the mistake rate rose; noticed in round {number:,}"
+            rose = f"{name}: the mistake rate rose; noticed in round {number:,}"
             self._stderr.warn(rose, timed=True)
-        rate = f"{100 * run.mistakes / max(run.rounds, 1):.2f} %"
+        share = run.mistakes / max(run.rounds, 1)
+        rate = _percent(share)
         self._draw_line(run, rate)
         name = _name(run)
-        counts = f"{name}: {run.rounds:,} rounds, {run.mistakes:,} mistakes ({rate})"
+        rounds = f"{run.rounds:,} rounds"
+        mistakes = f"{run.mistakes:,} mistakes"
+        counts = f"{name}: {rounds}, {mistakes} ({rate})"
         self._counts[name] = counts
-        if run.rounds >= self._milestones.get(name, _FIRST_MILESTONE):
+        milestone = self._milestones.get(name, _FIRST_MILESTONE)
+        if run.rounds >= milestone:
             self._stderr.detail(counts)
-            doublings = (run.rounds // _FIRST_MILESTONE).bit_length()
-            self._milestones[name] = _FIRST_MILESTONE << doublings
+            self._milestones[name] = _next_milestone(run.rounds)
 
     def show_leader(self, run: Run, *_: object) -> None:
         """Print that the tracker leads, or no longer does; an `Observer` of a run.
@@ -104,8 +107,11 @@ class RunProgress:
         done = max(len(self._counts) - 1, 0)
         if self._source:
             done = self._source.position
-        recent = f", now {100 * run.recent.rate:.2f} %" if run.recent else ""
-        self._draw(done, f"{run.rounds:,} rounds", f"{rate} mistakes{recent}")
+        rounds = f"{run.rounds:,} rounds"
+        mistakes = f"{rate} mistakes"
+        if run.recent:
+            mistakes += f", now {_percent(run.recent.rate)}"
+        self._draw(done, rounds, mistakes)
 
     def show_passes(self, done: int, text: str) -> None:
         """Draw how many passes in other processes have ended."""
@@ -114,6 +120,25 @@ class RunProgress:
 
     def print_counts(self, asked: bool) -> None:
         """Print the latest counts: on SIGUSR1 (`asked`), or with -v once a minute."""
-        show: Callable[[str], None] = self._stderr.answer if asked else self._stderr.detail
-        for text in self._counts.values() or ["no rows so far"]:
-            show(f"{now()} {text}")
+        texts = list(self._counts.values())
+        if not texts:
+            texts.append("no rows so far")
+        for text in texts:
+            timed = f"{now()} {text}"
+            if asked:
+                self._stderr.answer(timed)
+            else:
+                self._stderr.detail(timed)
+
+
+def _percent(share: float) -> str:
+    """A rate as text: `12.50 %`."""
+    return f"{100 * share:.2f} %"
+
+
+def _next_milestone(rounds: int) -> int:
+    """The first milestone after this number of rounds."""
+    milestone = _FIRST_MILESTONE
+    while milestone <= rounds:
+        milestone *= 2
+    return milestone

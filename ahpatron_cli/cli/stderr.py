@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from itertools import pairwise
 from typing import TYPE_CHECKING, TextIO
 
 from ahpatron_cli.errors import Place, UserError
@@ -23,9 +22,14 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
 _CLEAR = "\r\x1b[K"
-_EXCERPT, _BEFORE = 76, 30
-"""Length of the excerpt of a long line, and of its part before the fault, in characters."""
+_EXCERPT = 76
+"""Length of the excerpt of a long line, in characters."""
+_BEFORE = 30
+"""Length of the part of an excerpt before the fault, in characters."""
 _CUT = "..."
+_RED = "\x1b[1;31m"
+_BLUE = "\x1b[1;34m"
+_RESET = "\x1b[0m"
 
 
 class Stderr:
@@ -38,7 +42,9 @@ class Stderr:
     def __init__(self, quiet: bool = False, verbose: int = 0, stream: TextIO | None = None) -> None:
         self._quiet = quiet
         self._verbose = verbose > 0 and not quiet
-        self._stream: TextIO | None = sys.stderr if stream is None else stream
+        self._stream: TextIO | None = sys.stderr
+        if stream is not None:
+            self._stream = stream
         self.prefix = ""
         """Text before notes and warnings, such as `data.svm: `."""
         self._line = ""
@@ -47,12 +53,15 @@ class Stderr:
     def note(self, text: str) -> None:
         """Print a note, such as how labels were mapped."""
         if not self._quiet:
-            self._print(f"note: {visible(self.prefix + text)}")
+            shown = visible(self.prefix + text)
+            self._print(f"note: {shown}")
 
     def warn(self, text: str, *, timed: bool = False) -> None:
         """Print a warning, even with --quiet; with the time of day if `timed`, or with -v."""
-        time_of_day = f"{now()} " if timed or self._verbose else ""
-        self._print(f"warning: {visible(time_of_day + self.prefix + text)}")
+        shown = visible(self.prefix + text)
+        if timed or self._verbose:
+            shown = f"{now()} {shown}"
+        self._print(f"warning: {shown}")
 
     def show(self, text: str) -> None:
         """Print a text that is already escaped, such as a table."""
@@ -81,8 +90,10 @@ class Stderr:
 
     def error(self, error: UserError) -> None:
         """Print the error that ends the command, even with --quiet."""
-        colour = self._width() is not None and not os.environ.get("NO_COLOR")
-        self._print(render_error(error, colour=colour).removesuffix("\n"))
+        is_terminal = self._width() is not None
+        no_colour = os.environ.get("NO_COLOR")
+        text = render_error(error, colour=is_terminal and not no_colour)
+        self._print(text.removesuffix("\n"))
 
     @contextmanager
     def progress(
@@ -94,21 +105,21 @@ class Stderr:
         the last of which are cut if the terminal is narrow. `beside_rows`: rows are written to
         stdout meanwhile; if that is the same terminal, no progress line is shown.
         """
-        is_shown = not self._quiet and self._width() is not None
-        is_shown &= not (beside_rows and sys.stdout.isatty())
-        started = last = time.monotonic()
+        is_terminal = self._width() is not None
+        in_the_way = beside_rows and sys.stdout.isatty()
+        is_shown = is_terminal and not self._quiet and not in_the_way
+        started = time.monotonic()
+        last = started
 
         def show(done: int, *texts: str) -> None:
             nonlocal last
             now = time.monotonic()
             if not is_shown or now < last + _SECONDS_BETWEEN_REFRESHES:
                 return
-            last, elapsed = now, now - started
-            share = min(done / total, 1.0) if total else None
-            percent = "" if share is None else f"{share:4.0%}"
-            left = f"{_clock(elapsed / share - elapsed)} left" if share else ""
-            shown = (percent, *texts, _clock(elapsed), left, visible(name))
-            self._draw("  ".join(filter(None, shown)))
+            last = now
+            parts = _progress(done, total, texts, elapsed=now - started)
+            parts.append(visible(name))
+            self._draw("  ".join(parts))
 
         try:
             yield show
@@ -117,29 +128,37 @@ class Stderr:
                 self._draw("")
 
     def _draw(self, line: str) -> None:
-        self._line = line[: (self._width() or 80) - 1]
+        width = self._width() or 80
+        self._line = line[: width - 1]
         self._write(_CLEAR + self._line)
 
     def _print(self, text: str) -> None:
-        self._write(f"{_CLEAR}{text}\n{self._line}" if self._line else text + "\n")
+        if self._line:
+            self._write(f"{_CLEAR}{text}\n{self._line}")
+        else:
+            self._write(f"{text}\n")
 
     def _width(self) -> int | None:
         """Width of the terminal in columns; None if stderr is not a terminal."""
-        if os.environ.get("TERM", "dumb") in {"dumb", "unknown", ""} or self._stream is None:
+        kind = os.environ.get("TERM", "dumb")
+        if self._stream is None or kind in {"dumb", "unknown", ""}:
             return None
         with suppress(OSError, ValueError):  # closed
             if self._stream.isatty():
-                return os.get_terminal_size(self._stream.fileno()).columns or 80
+                size = os.get_terminal_size(self._stream.fileno())
+                return size.columns or 80
         return None
 
     def _encoding(self) -> str:
         return getattr(self._stream, "encoding", None) or "utf-8"
 
     def _write(self, text: str) -> None:
+        if self._stream is None:
+            return
+        shown = encodable(text, self._encoding())
         try:
-            if self._stream is not None:
-                self._stream.write(encodable(text, self._encoding()))
-                self._stream.flush()
+            self._stream.write(shown)
+            self._stream.flush()
         except (OSError, ValueError):
             self._stream = None  # stderr is closed: drop all further messages
 
@@ -150,47 +169,94 @@ def now() -> str:
 
 
 def _clock(seconds: float) -> str:
-    return str(timedelta(seconds=int(seconds)))
+    whole = int(seconds)
+    return str(timedelta(seconds=whole))
+
+
+def _progress(done: int, total: int | None, texts: Sequence[str], *, elapsed: float) -> list[str]:
+    """The parts of a progress line: percentage, texts, time so far and time left."""
+    parts = [text for text in texts if text]
+    parts.append(_clock(elapsed))
+    if not total:
+        return parts
+    share = min(done / total, 1.0)
+    parts.insert(0, f"{share:4.0%}")
+    if share:
+        left = elapsed / share - elapsed
+        parts.append(f"{_clock(left)} left")
+    return parts
 
 
 def render_error(error: UserError, *, colour: bool = False) -> str:
     """The error message as text, ending with a newline; user-supplied text is escaped."""
-    red, blue, reset = ("\x1b[1;31m", "\x1b[1;34m", "\x1b[0m") if colour else ("", "", "")
-    lines = [f"{red}error{reset}: {visible(error.problem)}"]
+    head = "error"
+    hint = "hint"
+    if colour:
+        head = f"{_RED}{head}{_RESET}"
+        hint = f"{_BLUE}{hint}{_RESET}"
+    lines = [f"{head}: {visible(error.problem)}"]
     if error.place is not None:
-        lines += [*_place_lines(error.place), *([""] if error.hint else [])]
+        lines += _place_lines(error.place)
+    if error.place is not None and error.hint:
+        lines.append("")
     if error.hint:
-        lines.append(f"{blue}hint{reset}: {visible(error.hint)}")
+        lines.append(f"{hint}: {visible(error.hint)}")
     if error.details:
-        lines += ["", *map(visible, error.details.rstrip().split("\n"))]
+        lines.append("")
+        details = error.details.rstrip()
+        lines += map(visible, details.split("\n"))
     return "\n".join(lines) + "\n"
 
 
 def _place_lines(place: Place) -> list[str]:
     """Lines that show the file, the faulty line and carets below the fault."""
-    number = "" if place.line is None else str(place.line)
-    indent = " " * max(len(number), 2)
-    lines = [f"{indent}--> {visible(str(place))}"]
+    number = ""
+    if place.line is not None:
+        number = str(place.line)
+    number = number.rjust(2)
+    indent = " " * len(number)
+    shown = visible(str(place))
+    lines = [f"{indent}--> {shown}"]
     if place.text is None:
         return lines
-    excerpt, underline = _excerpt(place, place.text)
-    lines += [f"{indent} |", f"{number.rjust(len(indent))} | {excerpt}"]
-    marks = [underline] if place.column is not None else []
-    marks += [visible(place.note)] if place.note else []
-    return [*lines, f"{indent} | {' '.join(marks)}"] if marks else lines
+    excerpt, carets = _excerpt(place, place.text)
+    lines.append(f"{indent} |")
+    lines.append(f"{number} | {excerpt}")
+    marks = []
+    if place.column is not None:
+        marks.append(carets)
+    if place.note:
+        marks.append(visible(place.note))
+    if marks:
+        below = " ".join(marks)
+        lines.append(f"{indent} | {below}")
+    return lines
 
 
 def _excerpt(place: Place, text: str) -> tuple[str, str]:
     """Excerpt of a line around its fault, and a line with carets below the fault."""
     from rich.cells import cell_len  # wide characters take two cells
 
-    fault = min((place.column or 1) - 1, len(text))
-    begin = max(fault - _BEFORE, 0) if len(text) > _EXCERPT else 0
+    column = place.column or 1
+    fault = min(column - 1, len(text))
+    begin = 0
+    if len(text) > _EXCERPT:
+        begin = max(fault - _BEFORE, 0)
     end = min(begin + _EXCERPT, len(text))
-    cuts = (begin, fault, max(min(fault + place.width, end), fault), end)
-    before, marked, after = (
-        visible(text[start:stop].replace("\t", "    ")) for start, stop in pairwise(cuts)
-    )
-    left, right = _CUT if begin else "", _CUT if end < len(text) else ""
-    carets = " " * (len(left) + cell_len(before)) + "^" * max(cell_len(marked), 1)
-    return f"{left}{before}{marked}{after}{right}", carets
+    after_fault = min(fault + place.width, end)
+    after_fault = max(after_fault, fault)
+    before = _on_a_line(text[begin:fault])
+    marked = _on_a_line(text[fault:after_fault])
+    after = _on_a_line(text[after_fault:end])
+    if begin:
+        before = _CUT + before
+    if end < len(text):
+        after += _CUT
+    indent = " " * cell_len(before)
+    carets = "^" * max(cell_len(marked), 1)
+    return before + marked + after, indent + carets
+
+
+def _on_a_line(text: str) -> str:
+    """A part of a line as it is shown: escaped, with tabs of four spaces."""
+    return visible(text.replace("\t", "    "))

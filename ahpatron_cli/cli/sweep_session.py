@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -27,6 +28,7 @@ from ahpatron_cli.sweep.summary import (
 )
 from ahpatron_cli.sweep.trial import Trial
 
+_SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 Runner: TypeAlias = Callable[[Sequence[Trial]], Iterator[Outcome | None]]
 """A function that runs trials and yields outcomes as they finish, and None while waiting."""
 
@@ -38,20 +40,26 @@ def criterion_of(summary: Summary) -> Criterion:
 
 def parse_shard(text: str | None) -> tuple[int, int]:
     """Parse the value `I/N` of --shard, I from 1 to N; (1, 1) if not given."""
-    part, slash, parts = (text or "1/1").partition("/")
-    digits = slash and all(word.isascii() and word.isdigit() for word in (part, parts))
-    if not digits or not 1 <= int(part) <= int(parts) < 10**9:
-        raise usage(f"--shard takes I/N with I from 1 to N, got {text!r}", "for example 1/4")
-    return int(part), int(parts)
+    if text is None:
+        return 1, 1
+    found = _SHARD.fullmatch(text)
+    if found:
+        part = int(found[1])
+        parts = int(found[2])
+        if 1 <= part <= parts:
+            return part, parts
+    raise usage(f"--shard takes I/N with I from 1 to N, got {text!r}", "for example 1/4")
 
 
 def check_axis_of(trials: Sequence[Trial], x: str) -> None:
     """Refuse a parameter for the x axis that is not varied in these trials."""
     from ahpatron_cli.output.pictures import check_axis
 
-    groups = grouped(trials, learner_and_data)
-    names = (name for group in groups for name in varied_numbers([one.params for one in group]))
-    check_axis(x, list(dict.fromkeys(names)))
+    names: list[str] = []
+    for group in grouped(trials, learner_and_data):
+        varied = varied_numbers([trial.params for trial in group])
+        names += [name for name in varied if name not in names]
+    check_axis(x, names)
 
 
 def stored_trials(path: str | None) -> Mapping[str, Outcome]:
@@ -76,20 +84,29 @@ def run_missing(search: Search, results: ResultsFile, run: Runner, stderr: Stder
         stored = _done(search, results) or "no trial was stored"
         stderr.note(f"{stored}; the same command continues from there")
         raise
-    return [trial.stored(known[trial.id]) for trial in search.needed(known) if trial.id in known]
+    outcomes = []
+    for trial in search.needed(known):
+        outcome = known.get(trial.id)
+        if outcome is not None:
+            outcomes.append(trial.stored(outcome))
+    return outcomes
 
 
 def _done(search: Search, results: ResultsFile) -> str:
     """How many trials are stored, as text; empty if there are none."""
     known = results.contents.trials
     needed = search.needed(known)
-    count = len(needed) - len(search.missing(needed, known))
-    return f"{count} of {len(needed)} trials are in {results.path}" if count else ""
+    missing = search.missing(needed, known)
+    count = len(needed) - len(missing)
+    if not count:
+        return ""
+    return f"{count} of {len(needed)} trials are in {results.path}"
 
 
 def _left(search: Search, known: Mapping[str, Outcome], attempted: set[str]) -> list[Trial]:
     """Trials that are missing and were not attempted by this command."""
-    missing = search.missing(search.needed(known), known)
+    needed = search.needed(known)
+    missing = search.missing(needed, known)
     return [trial for trial in missing if trial.id not in attempted]
 
 
@@ -120,7 +137,8 @@ def _detail(outcome: Outcome) -> str:
     if outcome.run is not None:
         shown = f"{percent(outcome.run.mistake_rate)} %"
     name = Path(outcome.data.path).name
-    return f"{name}, {outcome.learner}, permutation {outcome.repeat}: {shown}"
+    permutation = f"permutation {outcome.repeat}"
+    return f"{name}, {outcome.learner}, {permutation}: {shown}"
 
 
 class _Best:
@@ -134,14 +152,20 @@ class _Best:
 
     def add(self, outcome: Outcome) -> None:
         """Take an outcome into account; failed ones have no value."""
-        value = self._metric.of(outcome.run) if outcome.run else None
+        if outcome.run is None:
+            return
+        value = self._metric.of(outcome.run)
         if value is None:
             return
-        best = max if self._metric.larger_is_better else min
+        best = min
+        if self._metric.larger_is_better:
+            best = max
         values = self._values
-        values[outcome.learner] = best(value, values.get(outcome.learner, value))
+        before = values.get(outcome.learner, value)
+        values[outcome.learner] = best(value, before)
         learner = best(values, key=values.__getitem__)
-        shown = self._metric.text(float(values[learner]))
+        best_value = float(values[learner])
+        shown = self._metric.text(best_value)
         self.text = f"best {self._metric.short} {shown} {learner}"
 
 
@@ -150,14 +174,21 @@ def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> N
 
     For a search in stages, the largest possible number of trials is counted.
     """
-    trials = replace(search, criterion=Criterion(), halving=False).needed({})
+    whole = replace(search, criterion=Criterion(), halving=False)
+    trials = whole.needed({})
     left = search.missing(trials, known)
-    print(f"{counted(len(trials), 'trial')}: {len(trials) - len(left):,} done, {len(left):,} left")
-    seconds = estimated_seconds(left) if left else None
+    total = counted(len(trials), "trial")
+    done = len(trials) - len(left)
+    print(f"{total}: {done:,} done, {len(left):,} left")
+    if not left:
+        return
+    seconds = estimated_seconds(left)
     if seconds is None:
         return
     seconds /= jobs
-    time = f"{seconds:.1f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
+    time = f"{seconds:.1f} s"
+    if seconds >= 600:
+        time = f"{seconds / 60:.0f} min"
     judged = f"the first {SHORT_ROUNDS:,} rounds of one trial of each learner"
     print(f"about {time} with --jobs {jobs}, judging by {judged}")
 
@@ -165,14 +196,16 @@ def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> N
 def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: Stderr) -> None:
     """Warn of near ties and of failed trials, which some formats omit."""
     if summary.failed:
-        trial = summary.failed[0]
-        total = len(summary.failed) + summary.trials
-        stderr.warn(
-            f"{len(summary.failed):,} of {counted(total, 'trial')} failed; the first, "
-            f"{trial.learner} on {trial.data.path}: {trial.error}"
-        )
-    best = {setting.key for data in summary.datasets for setting in data.best}
-    runs = (one.run for one in outcomes if one.run and one.key in best)
+        failed = len(summary.failed)
+        total = counted(failed + summary.trials, "trial")
+        first = summary.failed[0]
+        which = f"{first.learner} on {first.data.path}"
+        stderr.warn(f"{failed:,} of {total} failed; the first, {which}: {first.error}")
+    best = set[object]()
+    for data in summary.datasets:
+        best.update(setting.key for setting in data.best)
+    chosen = [outcome for outcome in outcomes if outcome.key in best]
+    runs = [outcome.run for outcome in chosen if outcome.run]
     for warning in near_tie_warning(runs):
         stderr.warn(warning)
 
@@ -182,14 +215,17 @@ def warn_of_unequal_trials(summary: SweepSummary, stderr: Stderr) -> None:
 
     Some formats have no room for footnotes.
     """
-    names: dict[str, dict[str, None]] = {}
+    names: dict[str, list[str]] = {}
     for found in summary.datasets:
         _warn_of_missing_trials(found, stderr)
         for one in found.settings:
-            names.setdefault(one.learner, {})[one.name] = None
-    for learner, shown in names.items():
-        if len(shown) > 1:
-            stderr.warn(f"{learner} was run in several versions: {', '.join(shown)}")
+            editions = names.setdefault(one.learner, [])
+            if one.name not in editions:
+                editions.append(one.name)
+    for learner, editions in names.items():
+        if len(editions) > 1:
+            listed = ", ".join(editions)
+            stderr.warn(f"{learner} was run in several versions: {listed}")
 
 
 def _warn_of_missing_trials(found: DatasetSummary, stderr: Stderr) -> None:
@@ -197,14 +233,17 @@ def _warn_of_missing_trials(found: DatasetSummary, stderr: Stderr) -> None:
     lacking = [one for one in found.settings if one.missing]
     few = [one for one in lacking if not one.compared]
     if lacking:
-        some = f"{len(lacking)} of {counted(len(found.settings), 'setting')}"
+        total = counted(len(found.settings), "setting")
+        some = f"{len(lacking)} of {total}"
         text = f"{found.name}: {some} without all permutations; compared on those that all have"
         if few:
             text += f", except {len(few)} with too few"
         stderr.warn(text)
     if found.unreported:
-        tune = f"only the {counted(found.criterion.tune_orders, 'permutation')} to choose on"
-        stderr.warn(f"{found.name}: left out, with {tune}: {', '.join(found.unreported)}")
+        few_orders = counted(found.criterion.tune_orders, "permutation")
+        left_out = ", ".join(found.unreported)
+        why = f"with only the {few_orders} to choose on"
+        stderr.warn(f"{found.name}: left out, {why}: {left_out}")
 
 
 def note_other_editions(
@@ -212,15 +251,15 @@ def note_other_editions(
 ) -> None:
     """Note trials in the results file of other versions of this sweep's own learners."""
     used = {trial.id for trial in outcomes}
+    unused = [trial for trial in known.values() if trial.id not in used]
     editions = {trial.learner: trial.edition for trial in outcomes}
     for learner, edition in sorted(editions.items()):
-        others = [
-            trial
-            for trial in known.values()
-            if trial.learner == learner and trial.edition != edition and trial.id not in used
-        ]
+        others = 0
+        for trial in unused:
+            if trial.learner == learner and trial.edition != edition:
+                others += 1
         if others:
-            trials = counted(len(others), "trial")
+            trials = counted(others, "trial")
             text = f"{path} also has {trials} of another version of {learner}, not used here"
             stderr.note(f"{text}; `ahpatron report` shows both")
 
@@ -228,8 +267,12 @@ def note_other_editions(
 def warn_of_damaged_lines(stderr: Stderr, path: str, contents: Contents) -> None:
     """Warn, even with --quiet, of damaged lines and of an incomplete last line: lost results."""
     if contents.torn:
-        stderr.warn(f"{path}: the last line is torn: {counted(contents.torn, 'byte')} not used")
+        lost = counted(contents.torn, "byte")
+        stderr.warn(f"{path}: the last line is torn: {lost} not used")
     if contents.damaged:
+        first = contents.damaged[0]
+        text = f"{path}:{first}: this line is damaged and not used"
         others = len(contents.damaged) - 1
-        more = f" and {others} more" if others else ""
-        stderr.warn(f"{path}:{contents.damaged[0]}: this line is damaged and not used{more}")
+        if others:
+            text += f" and {others} more"
+        stderr.warn(text)

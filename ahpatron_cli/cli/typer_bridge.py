@@ -77,7 +77,9 @@ def for_typer(command: Callable[..., R]) -> Callable[..., R]:
         given = _given(values.pop("context"), options)
         del values["usual_help"]
         check_combinations(options, given)
-        typed = {name: _typed(option, values.pop(name)) for name, option in options.items()}
+        typed = {}
+        for name, option in options.items():
+            typed[name] = _typed(option, values.pop(name))
         return command(**values, settings=_built(kind, typed, given))
 
     parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
@@ -96,7 +98,8 @@ def _built(kind: type[Settings], typed: dict[str, TypedValue], given: Given) -> 
     """The settings of a command with these values; other options have their defaults."""
     groups = {}
     for name, part in parts_of(kind).items():
-        groups[name] = part.group(**{one: typed[one] for one in part.options})
+        values = {option: typed[option] for option in part.options}
+        groups[name] = part.group(**values)
     return kind(given=given, **groups)
 
 
@@ -106,18 +109,22 @@ def check_combinations(options: dict[str, Option], given: Given) -> None:
         if name not in given:
             continue
         if option.requires is not None and option.requires not in given:
-            raise usage(f"{option.flag} requires {options[option.requires].flag}")
+            required = options[option.requires]
+            raise usage(f"{option.flag} requires {required.flag}")
         for other in option.excludes:
             if other in given:
-                raise usage(f"{option.flag} cannot be combined with {options[other].flag}")
+                flag = options[other].flag
+                raise usage(f"{option.flag} cannot be combined with {flag}")
 
 
 def _given(context: typer.Context, options: Iterable[str]) -> Given:
     """Names of the options that are on the command line."""
-    sources = {name: context.get_parameter_source(name) for name in options}
-    return frozenset(
-        name for name, source in sources.items() if source and source.name == "COMMANDLINE"
-    )
+    given = set[str]()
+    for name in options:
+        source = context.get_parameter_source(name)
+        if source and source.name == "COMMANDLINE":
+            given.add(name)
+    return frozenset(given)
 
 
 def _parameter(option: Option) -> Parameter:
@@ -211,6 +218,10 @@ def complete_learner(incomplete: str) -> list[str]:
 # Values ------------------------------------------------------------------------------------------
 
 
+_PLAIN = (str, int, list, tuple)
+"""Types of the values that need no conversion by Typer."""
+
+
 def without_pydantic(param: Any) -> Any:
     """Patch a command's parameter so that it converts its value itself; return it."""
     described = getattr(param, "type_descriptor", None)
@@ -223,13 +234,15 @@ def without_pydantic(param: Any) -> Any:
     def process_value(ctx: Any, value: Any) -> Any:
         if value is None and not param.required:
             value = () if several else None
-        elif value in (None, ()) or not isinstance(value, str | int | list | tuple):
+        elif value in (None, ()) or not isinstance(value, _PLAIN):
             return by_typer(ctx, value)
         elif isinstance(value, tuple):
             value = list(value)
         elif parse is not None:
             value = parse(value)
-        return value if param.callback is None else param.callback(ctx, param, value)
+        if param.callback is None:
+            return value
+        return param.callback(ctx, param, value)
 
     param.process_value = process_value
     return param

@@ -32,29 +32,29 @@ from ahpatron_cli.data.source import Source, changed
 from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
 from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.records import DataRecord
+from ahpatron_cli.settings import Data, Layout, Scale
 from ahpatron_cli.signals import StreamEnded, watch
 
 CHUNK_ROWS = 16 * BLOCK
 """Number of rows per batch: a multiple of the engine's block."""
-WARM_UP = 1000
 
 
 @dataclass(frozen=True)
 class Preparation:
     """Options for preparing a file before learners run on it."""
 
-    limit: int | None = None
-    scale: str = "none"
+    limit: int | None = Data.limit
+    scale: Scale = Data.scale
     positive: float | None = None
-    max_features: int = 10_000_000
-    warm_up: int = WARM_UP
+    max_features: int = Data.max_features
+    warm_up: int = Data.warm_up
     """Number of labelled rows at the start from which scales and σ are computed before round 1."""
     labels: tuple[float, ...] | None = None
     """All labels in increasing order, for pipes, which cannot be scanned."""
-    layout: str = "auto"
+    layout: Layout = Data.layout
     may_lack_labels: bool = False
     """Whether rows without a label are accepted; their label is NaN."""
-    allow_new_features: bool = False
+    allow_new_features: bool = Data.allow_new_features
     """Whether rows may have features that the model was not trained on."""
     table: TableOptions = TableOptions()  # noqa: RUF009 - it cannot change
     """Options for the columns of a table."""
@@ -502,7 +502,7 @@ def _first_rows(batch: Batch, count: int) -> Batch:
     return batch.part(slice(0, stop))
 
 
-def _is_dense(head: Batch, layout: str) -> bool:
+def _is_dense(head: Batch, layout: Layout) -> bool:
     """Whether the rows are learned as dense ones: by the first block, unless --layout says it."""
     if layout != "auto":
         return layout == "dense"

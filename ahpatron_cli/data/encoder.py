@@ -17,6 +17,7 @@ from ahpatron_cli.data.layout import DENSE_WIDTH
 from ahpatron_cli.data.scaling import Scaler
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.errors import UserError, bad_data, usage
+from ahpatron_cli.settings import Data, Scale
 
 Name: TypeAlias = float | str
 """A label as the user names it: a number, or text in a table."""
@@ -36,7 +37,7 @@ class Encoder:
     """Whether rows are dense arrays; else they are sparse."""
     width: int = 0
     """Smallest number of columns: those of the model or of the table."""
-    scale: str = "none"
+    scale: Scale = Data.scale
     """Value of --scale."""
     scaler: Scaler | None = None
     """The scaling of the features, if `scale` is one of `LEARNED_SCALES`."""

@@ -26,6 +26,7 @@ from ahpatron_cli.data.cells import (
     number_text,
 )
 from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.settings import Tables
 
 Flags: TypeAlias = NDArray[np.bool_]
 Shape: TypeAlias = tuple[int, int]
@@ -183,7 +184,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
     label: str
     labels: dict[str, float]
     """Code of each label, by its text in the table."""
-    missing: str = "indicator"
+    missing: str = Tables.missing
     positive: str | None = None
     """If given, this label is +1 and all others are -1."""
     id: str | None = None

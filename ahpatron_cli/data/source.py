@@ -35,6 +35,8 @@ BLOCK = 1 << 20
 """Bytes read or decompressed at a time; limits the memory that a zip bomb can use."""
 PATIENCE = 1.0
 """Seconds after which waiting for the first rows of a pipe notifies the user."""
+PACKINGS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
+"""Suffixes of compressed files, with the programs that write them."""
 HEAD_BYTES = 512
 """Number of first bytes needed to recognise formats and the header of a table."""
 XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4 GiB

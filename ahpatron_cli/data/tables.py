@@ -11,6 +11,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -50,19 +51,19 @@ from ahpatron_cli.data.schema import (
 from ahpatron_cli.data.source import (
     HEAD_BYTES,
     JSON_HINTS,
+    PACKINGS,
     Source,
     as_word,
     first_batches,
     open_source,
 )
 from ahpatron_cli.errors import Place, UserError, bad_data, suggestion, usage
+from ahpatron_cli.settings import Data, Tables
 from ahpatron_cli.signals import StreamEnded
 
 MAX_CATEGORIES = 1000
 FEWEST_ROWS = 20
 """Smallest number of rows for which a text column with few repeated values is refused."""
-WARM_UP = 1000
-"""Number of rows from which the schema of a pipe is inferred."""
 _UNNAMED_INDEX = ("", "Unnamed: 0")
 """Names of the first column of a CSV file if it is the index of pandas."""
 _INDEX_LEVEL = re.compile(r"__index_level_[0-9]+__")
@@ -89,14 +90,10 @@ OptionText: TypeAlias = tuple[str, str]
 """The name of an option and its value as text."""
 
 
-class TableOptions(msgspec.Struct, frozen=True):
-    """Command-line options for tables."""
+@dataclass(frozen=True)
+class TableOptions(Tables):
+    """Command-line options for tables, with those for their labels."""
 
-    label: str | None = None
-    id: str | None = None
-    drop: tuple[str, ...] = ()
-    category: tuple[str, ...] = ()
-    missing: str = "indicator"
     positive: str | None = None
     labels: tuple[str, ...] = ()
     """All labels, for pipes, whose later rows are not known when the schema is inferred."""
@@ -113,7 +110,7 @@ class TableOptions(msgspec.Struct, frozen=True):
             found.append(("id", self.id))
         if self.positive:
             found.append(("positive", self.positive))
-        if self.missing and self.missing != "indicator":
+        if self.missing != Tables.missing:
             found.append(("missing", self.missing))
         found += [("drop", name) for name in self.drop]
         found += [("category", name) for name in self.category]
@@ -162,7 +159,7 @@ class TableReader(Reader):
         schema: Schema | None = None,
         max_rows: int | None = None,
         may_lack_labels: bool = True,
-        warm_up: int = WARM_UP,
+        warm_up: int = Data.warm_up,
         on_wait: Callable[[int], None] = lambda rows: None,
         on_fault: OnFault = None,
     ) -> None:
@@ -413,7 +410,7 @@ def is_table(source: Source, options: TableOptions) -> bool:
     Raises a usage error if options for tables are given with LIBSVM text.
     """
     name = source.name.lower()
-    for packing in (".gz", ".bz2", ".xz"):
+    for packing in PACKINGS:
         name = name.removesuffix(packing)
     head = source.head
     if name.endswith(TABLE_SUFFIXES) or looks_like_table(head):
@@ -425,7 +422,7 @@ def is_table(source: Source, options: TableOptions) -> bool:
         hint = "leave it out; tables and LIBSVM files need commands of their own"
         place = Place(source.name)
         raise UserError(problem, place=place, hint=hint)
-    return options.label is not None
+    return options.expect_table
 
 
 def looks_like_libsvm(head: bytes) -> bool:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -32,7 +32,7 @@ from msgspec import DecodeError, Meta, Struct, ValidationError, toml
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.registry import is_path
-from ahpatron_cli.data.source import similar_name
+from ahpatron_cli.data.source import PACKINGS, similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.grid import Choice, Layer, expand
 from ahpatron_cli.runner import Setup
@@ -53,7 +53,8 @@ ANY_ROUNDS = 1000
 """Placeholder for T when only the legality of values is checked."""
 
 _Value: TypeAlias = int | float | str
-_Params: TypeAlias = dict[str, _Value | Annotated[list[_Value], Meta(min_length=1)]]
+_Values: TypeAlias = Annotated[list[_Value], Meta(min_length=1)]
+_Params: TypeAlias = dict[str, _Value | _Values]
 
 
 class Grids(Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,18 +94,19 @@ class Config:
 
         A file is matched by its path, else by its name, with or without .gz, .bz2 or .xz.
         """
-        by_path: dict[Path, list[str]] = {}
-        by_name: dict[str, list[str]] = {}
-        for one in self.files:
-            by_path.setdefault(Path(one).resolve(), []).append(one)
-            by_name.setdefault(_bare(one), []).append(one)
+        by_path = _grouped(self.files, _resolved)
+        by_name = _grouped(self.files, _bare)
         chosen: dict[str, Layer] = {}
         for path in given:
-            alike = by_path.get(Path(path).resolve()) or by_name.get(_bare(path), [])
+            alike = by_path.get(_resolved(path), [])
+            if not alike:
+                alike = by_name.get(_bare(path), [])
             if len(alike) > 1:
                 names = " and ".join(alike)
                 raise usage(f"{path} could be {names} of --config", "name it by the same path")
-            chosen[path] = self.files[alike[0]] if alike else ()
+            chosen[path] = ()
+            for one in alike:
+                chosen[path] = self.files[one]
         return chosen or self.files
 
 
@@ -125,16 +127,33 @@ class Job:
     def setups(self, path: str, rounds: int) -> Iterator[Setup]:
         """All settings of all learners for a file with `rounds` rounds."""
         layers = [self.layer, self.files[path], self.typed]
+        kernel = self.settings.learning.kernel
         for learner in self.learners:
-            yield from expand(learner, self.settings.learning.kernel, layers, rounds=rounds)
+            yield from expand(learner, kernel, layers, rounds=rounds)
 
 
 # Reading a configuration --------------------------------------------------------------------------
 
 
+def _grouped(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
+    """The paths with each key."""
+    groups: dict[str, list[str]] = {}
+    for path in paths:
+        groups.setdefault(key(path), []).append(path)
+    return groups
+
+
+def _resolved(path: str) -> str:
+    """An absolute path without symbolic links."""
+    return str(Path(path).resolve())
+
+
 def _bare(path: str) -> str:
+    """The name of a file, without .gz, .bz2 or .xz."""
     name = Path(path)
-    return name.stem if name.suffix in (".gz", ".bz2", ".xz") else name.name
+    if name.suffix in PACKINGS:
+        return name.stem
+    return name.name
 
 
 def _keys() -> dict[str, tuple[str, Option]]:
@@ -148,16 +167,20 @@ def _keys() -> dict[str, tuple[str, Option]]:
         for name, option in parts[group].options.items():
             found[name] = (group, option)
             for old in option.old_names:
-                found[old.lstrip("-").replace("-", "_")] = (group, option)
+                key = old.lstrip("-").replace("-", "_")
+                found[key] = (group, option)
     return found
 
 
 def read_config(path: str) -> Config:
     """Read a sweep from a TOML file; unknown keys are refused."""
     try:
-        content: dict[str, object] = toml.decode(Path(path).read_bytes())
-        keys = _keys()
-        options = {name: content.pop(name) for name in [*content] if name in keys}
+        text = Path(path).read_bytes()
+        content: dict[str, object] = toml.decode(text)
+        options = {}
+        for key in _keys():
+            if key in content:
+                options[key] = content.pop(key)
         document = msgspec.convert(content, Document)
         return _config(path, document, _settings(options))
     except UserError as fault:
@@ -189,30 +212,39 @@ def _illegal(path: str, message: str) -> UserError:
 def _config(path: str, document: Document, settings: SweepSettings) -> Config:
     """The configuration of a document; paths in it are relative to its folder."""
     folder = Path(path).parent
-    learners = [
-        own_learner(str(folder / name)) if is_path(name) else name for name in document.learners
-    ]
-    own = {learner_name(one): one for one in learners if is_path(one)}
+    learners = []
+    own = {}
+    for name in document.learners:
+        learner = name
+        if is_path(name):
+            learner = own_learner(str(folder / name))
+            own[learner_name(learner)] = learner
+        learners.append(learner)
     files = {}
     for one in document.data:
         entry = Entry(path=one) if isinstance(one, str) else one
-        files[str(folder / entry.path)] = _layer(entry, f"{path}: {entry.path}: ", own)
+        file = str(folder / entry.path)
+        files[file] = _layer(entry, f"{path}: {entry.path}: ", own)
     layer = _layer(document, f"{path}: ", own)
     return Config(files=files, learners=learners, settings=settings, layer=layer)
 
 
 def _layer(grids: Grids, where: str, own: Mapping[str, str]) -> Layer:
     """Parameter values from the grids; `own` maps names of the user's learners to paths."""
-    tables: list[tuple[str | None, str, _Params]] = [(None, "grid", grids.grid)]
+    choices = list(_choices(grids.grid, None, f"{where}grid"))
     for name, params in grids.learner.items():
         one_of("learner", name, (*REGISTRY, *own))
-        tables.append((own.get(name, name), f"learner.{name}", params))
-    choices = []
-    for owner, table, params in tables:
-        for name, value in params.items():
-            texts = map(str, value if isinstance(value, list) else [value])
-            choices.append(Choice(owner, name, tuple(texts), shown=f"{where}{table}.{name}"))
+        learner = own.get(name, name)
+        choices += _choices(params, learner, f"{where}learner.{name}")
     return choices
+
+
+def _choices(params: _Params, learner: str | None, table: str) -> Iterator[Choice]:
+    """The parameter values of a table, of one learner or of all."""
+    for name, value in params.items():
+        values = value if isinstance(value, list) else [value]
+        texts = tuple(map(str, values))
+        yield Choice(learner=learner, name=name, texts=texts, shown=f"{table}.{name}")
 
 
 def _settings(content: Mapping[str, object]) -> SweepSettings:
@@ -222,7 +254,8 @@ def _settings(content: Mapping[str, object]) -> SweepSettings:
     for key, value in content.items():
         group, option = keys[key]
         checked = _checked(key, option, value)
-        changed = dataclasses.replace(getattr(settings, group), **{option.name: checked})
+        before = getattr(settings, group)
+        changed = dataclasses.replace(before, **{option.name: checked})
         given = settings.given | {option.name}
         settings = dataclasses.replace(settings, given=given, **{group: changed})
     return settings
@@ -232,7 +265,8 @@ def _checked(key: str, option: Option, value: object) -> object:
     """A value of a configuration as its group has it; a usage error if it is illegal."""
     if option.legal and isinstance(value, str):
         one_of(key, value, option.legal)
-    if option.takes_text and isinstance(value, int | float) and not isinstance(value, bool):
+    is_boolean = isinstance(value, bool)
+    if option.takes_text and isinstance(value, int | float) and not is_boolean:
         if not math.isfinite(value):
             raise usage(f"{key} takes a finite number, got {value}")
         return str(value)
@@ -241,7 +275,8 @@ def _checked(key: str, option: Option, value: object) -> object:
     except ValidationError as error:
         raise usage(f"{key}: {error}") from None
     if option.is_integer and not option.at_least <= checked < option.below:
-        raise usage(f"{key} takes {option.at_least} to {option.below - 1}, got {checked}")
+        limits = f"{option.at_least} to {option.below - 1}"
+        raise usage(f"{key} takes {limits}, got {checked}")
     return checked
 
 
@@ -279,8 +314,10 @@ def _merged(typed: SweepSettings, config: SweepSettings) -> SweepSettings:
     merged = dataclasses.replace(typed, given=typed.given | config.given)
     for group, part in parts_of(SweepSettings).items():
         configured = getattr(config, group)
-        names = (config.given - typed.given) & {*part.options}
-        values = {name: getattr(configured, name) for name in names}
+        values = {}
+        for name in part.options:
+            if name in config.given and name not in typed.given:
+                values[name] = getattr(configured, name)
         changed = dataclasses.replace(getattr(typed, group), **values)
         merged = dataclasses.replace(merged, **{group: changed})
     return merged
@@ -290,10 +327,12 @@ def _check_layers(
     config: Config, learners: Sequence[str], meant: Sequence[str], *, kernel: str
 ) -> None:
     """Refuse unknown parameters in a configuration, also of learners that -l leaves out."""
+    known = [*REGISTRY, *meant]
+    of_sweep = {*learners, *meant}
     for layer in (config.layer, *config.files.values()):
-        check_names(layer, [*REGISTRY, *meant], kernel)
+        check_names(layer, known, kernel)
         for choice in layer:
-            if choice.learner and choice.learner not in {*learners, *meant}:
+            if choice.learner and choice.learner not in of_sweep:
                 name = learner_name(choice.learner)
                 problem = f"{choice.shown}: {name} is not among the learners of this sweep"
                 raise usage(problem, f"add {name} to `learners`, or leave out [learner.{name}]")

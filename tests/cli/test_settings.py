@@ -8,7 +8,7 @@ import pytest
 
 from ahpatron_cli.cli.app import COMMANDS, application
 from ahpatron_cli.cli.typer_bridge import COMMAND_SETTINGS
-from ahpatron_cli.settings import PANELS, all_options, old_names
+from ahpatron_cli.settings import PANELS, Settings, all_options, old_names
 from support.command import Ahpatron
 
 application()  # which fills COMMAND_SETTINGS
@@ -73,7 +73,7 @@ def test_the_list_of_commands_describes_them_as_their_help_does(command: str) ->
 
 def test_every_earlier_spelling_is_tested() -> None:
     tested = {old.split()[0] for _, old, _ in OLD_AND_NEW}
-    assert tested == old_names()
+    assert tested == old_names(Settings.__subclasses__())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -10,11 +10,14 @@ import pytest
 
 from ahpatron_cli.core.rows import CsrRows, Rows, compressed
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.dataset import WARM_UP, Preparation, load, stream
+from ahpatron_cli.data.dataset import Preparation, load, stream
 from ahpatron_cli.data.scaling import Scaler
 from ahpatron_cli.data.source import open_source
+from ahpatron_cli.settings import Data
 from ahpatron_cli.sigma import auto_sigma, median_sigma, try_sigmas
 from support.profiles import to_text
+
+WARM_UP = Data.warm_up
 
 
 def example(rows: int = 1500, seed: int = 0) -> np.ndarray:

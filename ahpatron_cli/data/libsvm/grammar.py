@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from ahpatron_cli.data.source import JSON_HINTS, MAX_LINE, STDIN_NAME, UTF_16_MARKS, as_word
 from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.settings import Data
 
-MAX_FEATURES = 10_000_000
 EXCERPT = 100
 """Number of bytes of a line shown after a fault."""
 
@@ -80,7 +80,7 @@ class Line(NamedTuple):
 
 
 def parse_line(
-    text: bytes, max_features: int = MAX_FEATURES, *, may_lack_label: bool = False
+    text: bytes, max_features: int = Data.max_features, *, may_lack_label: bool = False
 ) -> Line | None:
     """Parse a line (without its line feed); None if it is blank or a comment.
 

@@ -22,7 +22,6 @@ from ahpatron_cli.data.batch import Batch, Reader
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.libsvm.fast import keep_freed_memory, read_plain
 from ahpatron_cli.data.libsvm.grammar import (
-    MAX_FEATURES,
     Fault,
     finite_number,
     parse_line,
@@ -30,6 +29,7 @@ from ahpatron_cli.data.libsvm.grammar import (
 )
 from ahpatron_cli.data.source import MAX_LINE, Source, open_source, whole_lines
 from ahpatron_cli.errors import bad_data
+from ahpatron_cli.settings import Data
 from ahpatron_cli.signals import StreamEnded
 
 CHUNK_BYTES = 1 << 20
@@ -54,7 +54,7 @@ class SvmReader(Reader):
         self,
         source: Source,
         *,
-        max_features: int = MAX_FEATURES,
+        max_features: int = Data.max_features,
         chunk_bytes: int = CHUNK_BYTES,
         max_rows: int | None = None,
         on_fault: Callable[[int, Fault], None] | None = None,

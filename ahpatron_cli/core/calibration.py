@@ -65,7 +65,8 @@ class Calibration(Stateful):
             self.weights = np.array([1.0])
             self._scores = np.empty((0, classes))
         self.loss = 0.0
-        self._precision: Floats = np.eye(len(self.weights))
+        count = len(self.weights)
+        self._precision: Floats = np.eye(count)
 
     def add(self, scores: Floats, labels: Floats) -> None:
         """Store the scores f(x) and labels of rounds for `fit`."""
@@ -88,14 +89,17 @@ class Calibration(Stateful):
         shares = np.empty(done)  # P(y) of each round; with two classes P(+1) - P(-1)
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, done, WINDOW):
-                window = slice(start, start + WINDOW)
+                stop = start + WINDOW
+                window = slice(start, stop)
                 shares[window] = self._step(scores[window], labels[window])
         if scores.ndim == 1:
-            shares = 0.5 + 0.5 * labels[:done] * shares
+            signs = labels[:done]
+            shares = 0.5 + 0.5 * signs * shares
         logs = self._logs(shares)
         # one sum per window: independent of how the stream is cut into pieces
         for logs_of_window in logs.reshape(-1, WINDOW):
-            self.loss -= float(logs_of_window.sum())
+            total = float(logs_of_window.sum())
+            self.loss -= total
         self._scores = scores[done:].copy()
         self._labels = labels[done:].copy()
 
@@ -146,11 +150,13 @@ class Calibration(Stateful):
         p = self.probabilities(scores)
         products = p * scores
         mean = products.sum(axis=1)  # mean of f_c under P
-        missed = _of_class(scores, labels) - mean
+        own = _of_class(scores, labels)
+        missed = own - mean
         gradient = missed.sum()
         prior = 1.0 - self.memory
-        squares = (products * scores).sum()
-        curvature = squares - ddot(mean, mean) + prior
+        squares = products * scores
+        variance = squares.sum() - ddot(mean, mean)
+        curvature = variance + prior
         return _Slopes(
             shares=_of_class(p, labels),
             gradient=[gradient],
@@ -168,15 +174,18 @@ class Calibration(Stateful):
         """Mean of `-log P(y)` per round; `rounds` is the number of all rounds added."""
         self.fit()
         rest = self.loss_of(self._scores, self._labels)
-        return (self.loss + rest) / max(rounds, 1)
+        total = self.loss + rest
+        return total / max(rounds, 1)
 
     def loss_of(self, scores: Floats, labels: Floats) -> float:
         """Sum of `-log P(y)` of rows with these scores and labels, by the link so far."""
         p = self.probabilities(scores)
         classes = labels
         if scores.ndim == 1:  # -1 and +1 are the columns 0 and 1
-            classes = (labels > 0).astype(float)
-        logs = self._logs(_of_class(p, classes))
+            positive = labels > 0
+            classes = positive.astype(float)
+        shares = _of_class(p, classes)
+        logs = self._logs(shares)
         return -float(logs.sum())
 
     def probabilities(self, scores: Floats) -> Floats:

@@ -70,13 +70,17 @@ class Conversion:
             rows = _dense(rows)
         if self.centre is None:
             self.centre = self._centre_of(rows)
-        missing = rows.shape[1] - len(self.centre)
+        width = rows.shape[1]
+        missing = width - len(self.centre)
         if missing > 0:
-            self.centre = np.pad(self.centre, (0, missing))
+            after = (0, missing)
+            self.centre = np.pad(self.centre, after)
         elif missing < 0:
-            rows = np.pad(rows, ((0, 0), (0, -missing)))
-        centre = self.centre if self._kernel.centred else None
-        return self._kernel.points(rows, centre)
+            after = (0, -missing)
+            rows = np.pad(rows, ((0, 0), after))
+        if not self._kernel.centred:
+            return self._kernel.points(rows)
+        return self._kernel.points(rows, self.centre)
 
     def _centre_of(self, rows: Floats) -> Floats:
         """The centre of a stream that begins with these rows.
@@ -86,8 +90,10 @@ class Conversion:
         self._kernel.points(rows[:1])  # if its square overflows, the second row is not to blame
         if self._kernel.centred:
             first = rows[0].astype(np.float64)
-            return np.asarray(np.nan_to_num(first))
-        return np.zeros(rows.shape[1])
+            centre = np.nan_to_num(first)
+            return np.asarray(centre)
+        width = rows.shape[1]
+        return np.zeros(width)
 
     def is_consistent(self, *, begun: bool) -> bool:
         """Whether a stream is dense or sparse once it has begun, and has a centre if dense."""
@@ -101,8 +107,11 @@ class Conversion:
 
 def _dense(rows: CsrRows) -> Floats:
     """Sparse rows as a dense array; a NumericalError if they have too many features."""
-    wide = rows.owners[rows.columns >= NARROW]
+    is_beyond = rows.columns >= NARROW
+    wide = rows.owners[is_beyond]
     if len(wide):
         message = f"dense streams have at most {NARROW:,} features, got {rows.width:,}"
-        raise NumericalError(message, int(wide[0]))
-    return replace(rows, width=min(rows.width, NARROW)).dense()
+        raise NumericalError(message, wide.item(0))
+    width = min(rows.width, NARROW)
+    narrow = replace(rows, width=width)
+    return narrow.dense()

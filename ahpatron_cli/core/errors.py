@@ -19,7 +19,8 @@ class ParameterError(CoreError, ValueError):
         self, message: str, name: str, kind: Literal["range", "missing", "kernel"] = "range"
     ) -> None:
         super().__init__(message, name, kind)
-        self.name, self.kind = name, kind
+        self.name = name
+        self.kind = kind
 
 
 class NumericalError(CoreError, ArithmeticError):

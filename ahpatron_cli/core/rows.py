@@ -57,11 +57,14 @@ class CsrRows:
     def take(self, order: Integers) -> CsrRows:
         """A copy of the rows with the numbers in `order`."""
         starts = self.indptr[order]
-        lengths = self.indptr[order + 1] - starts
+        ends = self.indptr[order + 1]
+        lengths = ends - starts
         indptr = _pointers(lengths)
         # position of each value: the start of its row in the source, plus its offset in the row
-        moved_by = np.repeat(starts - indptr[:-1], lengths)
-        source = np.arange(indptr[-1]) + moved_by
+        offsets = starts - indptr[:-1]
+        moved_by = np.repeat(offsets, lengths)
+        count = indptr[-1]
+        source = np.arange(count) + moved_by
         return CsrRows(
             indptr=indptr,
             columns=self.columns[source],
@@ -72,7 +75,8 @@ class CsrRows:
     def dense(self, width: int | None = None) -> Floats:
         """The rows as a dense array with `width` columns (at least `self.width`)."""
         width = max(width or 0, self.width)
-        out = np.zeros((len(self), width))
+        shape = (len(self), width)
+        out = np.zeros(shape)
         out[self.owners, self.columns] = self.values
         return out
 
@@ -80,23 +84,30 @@ class CsrRows:
         """The same rows, in which these increasing columns are stored even where they are 0."""
         if not len(columns):
             return self
+        rows = len(self)
         places = columns.searchsorted(self.columns)
-        stored = np.append(columns, -1)[places] == self.columns
-        if np.count_nonzero(stored) == len(self) * len(columns):
+        padded = np.append(columns, -1)
+        stored = padded[places] == self.columns
+        count = np.count_nonzero(stored)
+        if count == rows * len(columns):
             return self
         owners = self.owners
-        lacking = np.ones((len(self), len(columns)), dtype=bool)
+        lacking = np.ones((rows, len(columns)), dtype=bool)
         lacking[owners[stored], places[stored]] = False
         more_owners, numbers = lacking.nonzero()
+        more_columns = columns[numbers]
+        zeros = np.zeros(len(numbers))
         owners = np.concatenate((owners, more_owners))
-        all_columns = np.concatenate((self.columns, columns[numbers]))
-        values = np.concatenate((self.values, np.zeros(len(numbers))))
+        all_columns = np.concatenate((self.columns, more_columns))
+        values = np.concatenate((self.values, zeros))
         order = np.lexsort((all_columns, owners))
+        lengths = np.bincount(owners, minlength=rows)
+        last = columns.item(-1)
         return CsrRows(
-            indptr=_pointers(np.bincount(owners, minlength=len(self))),
+            indptr=_pointers(lengths),
             columns=all_columns[order],
             values=values[order],
-            width=max(self.width, columns.item(-1) + 1),
+            width=max(self.width, last + 1),
         )
 
     def without_zeros(self) -> CsrRows:
@@ -104,8 +115,9 @@ class CsrRows:
         if self.values.all():
             return self
         filled = self.values != 0.0
+        pointers = _pointers(filled)
         return CsrRows(
-            indptr=_pointers(filled)[self.indptr],
+            indptr=pointers[self.indptr],
             columns=self.columns[filled],
             values=self.values[filled],
             width=self.width,
@@ -131,9 +143,11 @@ class CsrRows:
         else:
             smallest = columns.min()
             largest = columns.max()
-            if (indptr[1:] < indptr[:-1]).any():
+            decreases = indptr[1:] < indptr[:-1]
+            if decreases.any():
                 return False
-            starts = indptr[(indptr > 0) & (indptr < count)]
+            inside = (indptr > 0) & (indptr < count)
+            starts = indptr[inside]
             increases[starts - 1] = True  # any column may come first in a row
         in_range = 0 <= smallest <= largest < self.width
         return bool(in_range and increases.all())
@@ -162,17 +176,21 @@ class CsrRows:
         for before, part in itertools.pairwise(parts):
             end += before.indptr.item(-1)
             pointers.append(part.indptr[1:] + end)
+        columns = [part.columns for part in parts]
+        values = [part.values for part in parts]
+        widths = [part.width for part in parts]
         return CsrRows(
             indptr=np.concatenate(pointers),
-            columns=np.concatenate([part.columns for part in parts]),
-            values=np.concatenate([part.values for part in parts]),
-            width=max(part.width for part in parts),
+            columns=np.concatenate(columns),
+            values=np.concatenate(values),
+            width=max(widths),
         )
 
 
 def _pointers(lengths: NDArray[Any]) -> Integers:
     """Where each row begins, and where the last one ends, if these are the lengths of the rows."""
-    return np.concatenate(([0], np.cumsum(lengths)))
+    ends = np.cumsum(lengths)
+    return np.concatenate(([0], ends))
 
 
 def _is_vector(array: object, kind: str) -> bool:
@@ -217,7 +235,10 @@ def as_rows(data: RowsLike) -> Rows:
 
 def width_of(rows: Rows) -> int:
     """Number of columns."""
-    return rows.width if isinstance(rows, CsrRows) else rows.shape[1]
+    if isinstance(rows, CsrRows):
+        return rows.width
+    _, width = rows.shape
+    return int(width)
 
 
 def sliced(rows: Rows, part: slice) -> Rows:
@@ -231,12 +252,14 @@ def compressed(rows: Rows) -> CsrRows:
     """The rows as `CsrRows`; zeros that sparse rows store stay."""
     if isinstance(rows, CsrRows):
         return rows
+    count, width = rows.shape
     owners, columns = np.nonzero(rows)
+    lengths = np.bincount(owners, minlength=count)
     return CsrRows(
-        indptr=_pointers(np.bincount(owners, minlength=len(rows))),
+        indptr=_pointers(lengths),
         columns=columns.astype(np.int32),
         values=rows[owners, columns],
-        width=rows.shape[1],
+        width=width,
     )
 
 
@@ -244,8 +267,9 @@ def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:
     """Sum of each row; if given, `terms` replace the stored values of sparse rows."""
     if not isinstance(rows, CsrRows):
         return np.asarray(rows.sum(axis=1))
-    weights = rows.values if terms is None else terms
-    sums = np.bincount(rows.owners, weights, len(rows))
+    if terms is None:
+        terms = rows.values
+    sums = np.bincount(rows.owners, terms, len(rows))
     return sums.astype(float, copy=False)
 
 
@@ -255,19 +279,33 @@ def unit_rows(rows: Rows) -> Rows:
     Each row is divided by its largest value first, so that no square overflows or underflows.
     """
     if isinstance(rows, CsrRows):
-        owners = rows.owners
-        largest = np.zeros(len(rows))
-        np.maximum.at(largest, owners, np.abs(rows.values))
-        values = rows.values / _zero_to_one(largest)[owners]
-        lengths = np.sqrt(row_sums(rows, values * values))
-        values /= _zero_to_one(lengths)[owners]
-        return replace(rows, values=values)
+        return _sparse_unit_rows(rows)
     rows = rows.astype(np.float64, copy=False)
-    largest = np.abs(rows).max(axis=1, initial=0.0)
-    scaled = rows / _zero_to_one(largest)[:, None]
-    lengths = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
-    return scaled / _zero_to_one(lengths)[:, None]
+    sizes = np.abs(rows)
+    largest = sizes.max(axis=1, initial=0.0)
+    divisors = _zero_to_one(largest)
+    scaled = rows / divisors[:, None]
+    squares = np.einsum("ij,ij->i", scaled, scaled)
+    lengths = np.sqrt(squares)
+    divisors = _zero_to_one(lengths)
+    return scaled / divisors[:, None]
+
+
+def _sparse_unit_rows(rows: CsrRows) -> CsrRows:
+    """As `unit_rows`, for sparse rows."""
+    owners = rows.owners
+    sizes = np.abs(rows.values)
+    largest = np.zeros(len(rows))
+    np.maximum.at(largest, owners, sizes)
+    divisors = _zero_to_one(largest)
+    values = rows.values / divisors[owners]
+    squares = row_sums(rows, values * values)
+    lengths = np.sqrt(squares)
+    divisors = _zero_to_one(lengths)
+    values /= divisors[owners]
+    return replace(rows, values=values)
 
 
 def _zero_to_one(lengths: Floats) -> Floats:
+    """The lengths, with 1 in place of 0, to divide by."""
     return np.where(lengths > 0, lengths, 1.0)

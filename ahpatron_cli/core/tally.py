@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ahpatron_cli.core.numerics import CANCELLED, NEAR_TIE
 from ahpatron_cli.core.rows import Floats, Integers
@@ -14,9 +15,19 @@ from ahpatron_cli.core.state import Stateful
 MAX_CLASSES = 1000
 
 
-def mistaken(y: Any, margin: Any) -> Any:
+@overload
+def mistaken(y: float, margin: float) -> bool: ...
+
+
+@overload
+def mistaken(y: Floats, margin: Floats) -> NDArray[np.bool_]: ...
+
+
+def mistaken(y: float | Floats, margin: float | Floats) -> bool | NDArray[np.bool_]:
     """Whether sign(f(x)) ≠ y, with sign(0) = +1, from y and y·f(x); floats or arrays."""
-    return (margin < 0) | ((margin == 0) & (y < 0))
+    is_tie = margin == 0
+    wrong_by_tie = is_tie & (y < 0)
+    return (margin < 0) | wrong_by_tie
 
 
 def predicted(scores: Floats) -> Integers:
@@ -35,10 +46,12 @@ def predicted(scores: Floats) -> Integers:
     >>> predicted(np.array([[0.0, 0.0, -1.0], [0.1, 0.2, 0.3]])).tolist()
     [0, 2]
     """
-    slack = CANCELLED * np.abs(scores).max(axis=1, keepdims=True)
+    sizes = np.abs(scores)
+    slack = CANCELLED * sizes.max(axis=1, keepdims=True)
     largest = scores.max(axis=1, keepdims=True)
     leads = scores >= largest - slack
-    return np.asarray(leads.argmax(axis=1))
+    first = leads.argmax(axis=1)
+    return np.asarray(first)
 
 
 def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
@@ -48,12 +61,14 @@ def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
     """
     rounds = np.arange(len(labels))
     own = labels.astype(np.int64)
-    slack = CANCELLED * np.abs(scores).max(axis=1)
+    sizes = np.abs(scores)
+    slack = CANCELLED * sizes.max(axis=1)
     others = scores.copy()
     others[rounds, own] = -np.inf
     best = others.max(axis=1)
     margins = scores[rounds, own] - best
-    margins[np.abs(margins) <= slack] = 0.0
+    is_tie = np.abs(margins) <= slack
+    margins[is_tie] = 0.0
     least = best - slack
     leads = others >= least[:, None]
     return margins, leads.argmax(axis=1)
@@ -108,11 +123,14 @@ class Tally(Stateful):
     @classmethod
     def of(cls, classes: int) -> Self:
         """An empty tally for this number of classes."""
-        return cls(np.zeros((classes, classes), dtype=np.int64))
+        shape = (classes, classes)
+        confusion = np.zeros(shape, dtype=np.int64)
+        return cls(confusion)
 
     @property
     def mistakes(self) -> int:
-        return self.rounds - int(self.confusion.trace())
+        right = int(self.confusion.trace())
+        return self.rounds - right
 
     def counts(self) -> dict[str, Any]:
         """All counts by name."""
@@ -130,19 +148,22 @@ class Tally(Stateful):
             self.baseline_mistakes += self._baseline_of_two(labels)
         else:
             margins, _ = class_margins(scores, labels)
-            two_largest = np.partition(scores, -2, axis=1)[:, -2:]
-            sizes = two_largest[:, 1] - two_largest[:, 0]
+            ordered = np.partition(scores, -2, axis=1)
+            sizes = ordered[:, -1] - ordered[:, -2]
             true = labels.astype(np.int64)
             chosen = predicted(scores)
             self.baseline_mistakes += self._baseline(true)
         k = len(self.confusion)
-        cells = np.bincount(k * true + chosen, minlength=k * k)
+        numbers = k * true + chosen
+        cells = np.bincount(numbers, minlength=k * k)
         # not in place: copies of a tally share the array
         self.confusion = self.confusion + cells.reshape(k, k)
         if self.rounds == 0:
             sizes = sizes[1:]  # f = 0 in the first round of a stream: not counted as a near tie
-        self.near_ties += int(np.count_nonzero(sizes < NEAR_TIE))
-        self.nonpositive_margins += int(np.count_nonzero(margins <= 0))
+        near_ties = np.count_nonzero(sizes < NEAR_TIE)
+        nonpositive = np.count_nonzero(margins <= 0)
+        self.near_ties += int(near_ties)
+        self.nonpositive_margins += int(nonpositive)
         self.rounds += len(labels)
 
     def _baseline_of_two(self, labels: Floats) -> int:
@@ -150,8 +171,10 @@ class Tally(Stateful):
         positives = int(self.confusion[1].sum())
         earlier = 2 * positives - self.rounds
         before = np.cumsum(labels) - labels + earlier  # Σ y_s, s < t
-        wrong = (before >= 0) != (labels > 0)
-        return int(np.count_nonzero(wrong))
+        predicted_positive = before >= 0
+        positive = labels > 0
+        wrong = np.count_nonzero(predicted_positive != positive)
+        return int(wrong)
 
     def _baseline(self, true: Integers) -> int:
         """Mistakes of predicting the most frequent class so far, for more than two classes."""
@@ -162,6 +185,7 @@ class Tally(Stateful):
             if y != leader:
                 mistakes += 1
             counts[y] += 1
-            if (-counts[y], y) < (-counts[leader], leader):
+            lead = counts[leader]
+            if counts[y] > lead or (counts[y] == lead and y < leader):
                 leader = y
         return mistakes

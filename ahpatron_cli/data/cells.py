@@ -92,7 +92,8 @@ class Texts:
     def numbers(self, read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
         """`read(cell)` of each cell (NaN if missing); also the first row where that is None."""
         values: list[float | None] = []
-        for text, count in zip(self.texts, self._cells_of_texts(), strict=True):
+        counts = self._cells_of_texts()
+        for text, count in zip(self.texts, counts, strict=True):
             if count == 0 or text in MISSING:
                 values.append(np.nan)
             else:

@@ -258,7 +258,7 @@ class CsvReader:
         numeric = [i for i, name in enumerate(names) if name in plain]
         if numeric:
             columns = self._numeric(layout, numeric)
-        for i, name in enumerate(self.names):
+        for i, name in enumerate(names):
             begins = layout.begins[:, i]
             ends = layout.ends[:, i]
             if name in copied:
@@ -435,7 +435,8 @@ class CsvReader:
             rows = f"tail -n +{lines + 1}"
         else:
             return
-        hint = f"name the columns: `({header}; {rows} {as_word(self.path)}) > named.csv`"
+        path = as_word(self.path)
+        hint = f"name the columns: `({header}; {rows} {path}) > named.csv`"
         raise bad_data(problem, self.path, line=1, hint=hint)
 
     def _printing(self, names: Sequence[str]) -> str:

@@ -230,9 +230,13 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
 
     def encode(self, cells: Cells, path: str, unseen: Unseen) -> Batch:
         """Convert cells to a batch of numeric rows; counts cells that are new in `unseen`."""
-        encoded = list(self.encoded(cells, path, unseen))
-        features = [one for one in encoded if isinstance(one, Feature)]
-        shares = [one for one in encoded if isinstance(one, Shares)]
+        features: list[Feature] = []
+        shares: list[Shares] = []
+        for one in self.encoded(cells, path, unseen):
+            if isinstance(one, Feature):
+                features.append(one)
+            else:
+                shares.append(one)
         width = len(self.features) + 1
         shape = (len(cells.lines), width)
         rows: Rows

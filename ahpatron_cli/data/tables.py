@@ -493,7 +493,8 @@ def _open_arrow(source: Source) -> ArrowReader:
     if packing is not None:
         problem = f"Parquet and Arrow files packed with {packing} are not read"
         suffix = Path(name).with_suffix("").suffix
-        command = f"{packing} -dc {shlex.quote(name)} > unpacked{suffix}"
+        word = shlex.quote(name)
+        command = f"{packing} -dc {word} > unpacked{suffix}"
         raise bad_data(problem, name, hint=f"unpack it: `{command}`")
     return ArrowReader(name)
 
@@ -630,7 +631,8 @@ class _Seen:
             return None
         kind = kinds[0]
         if len(kinds) > 1 and not may_be_mixed:
-            line, cell = self.first[kinds[-1]]
+            rarest = kinds[-1]
+            line, cell = self.first[rarest]
             raise mixed(self.name, kind, cell=cell, path=path, line=line)
         has_gaps = self.counts["missing"] > 0
         indicator = missing == "indicator" and has_gaps

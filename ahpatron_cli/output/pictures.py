@@ -131,14 +131,17 @@ def _figure(width: float, height: float, names: int, rows: int = 1) -> Figure:
     """An empty figure with room for `names` names beside each row of panels."""
     from matplotlib.figure import Figure
 
-    row_height = max(height, 0.9 + _LINE * names)
-    return Figure(figsize=(width, rows * row_height), layout="constrained")
+    names_height = 0.9 + _LINE * names
+    row_height = max(height, names_height)
+    size = (width, rows * row_height)
+    return Figure(figsize=size, layout="constrained")
 
 
 def one_panel(draw: Callable[[Axes], None], names: int) -> Figure:
     """A figure with one panel and room for `names` names beside it."""
     figure = _figure(_WIDTH, _HEIGHT, names)
-    draw(figure.add_subplot())
+    axes = figure.add_subplot()
+    draw(axes)
     return figure
 
 
@@ -167,8 +170,9 @@ def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> l
     for number in order:
         below = max(wanted[number], below + gap)
         places[number] = below
-    needed = gap * (count - 1)
-    above = max(high, low + needed) + gap
+    lowest_top = low + gap * (count - 1)
+    top = max(high, lowest_top)
+    above = top + gap
     for number in reversed(order):
         above = min(places[number], above - gap)
         places[number] = above
@@ -187,7 +191,8 @@ def _name_lines(axes: Axes, names: Sequence[NamedLine]) -> None:
     """Write each name to the right of its line, without overlaps, in place of a legend."""
     low, high = axes.get_ylim()
     inches = axes.bbox.height / axes.figure.dpi
-    gap = (high - low) * _LINE / inches
+    per_inch = (high - low) / inches
+    gap = _LINE * per_inch
     ends = [line.end for line in names]
     places = spread(ends, gap=gap, low=low, high=high)
     beside = axes.get_yaxis_transform()
@@ -258,7 +263,7 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     figure = _figure(8.0, 4.0, len(curves))
     axes = figure.add_subplot()
     names = list[NamedLine]()
-    numbers = [str(number) for number in range(len(curves))]
+    numbers = [str(number) for number, _ in enumerate(curves)]
     look_of = looks(numbers)
     highest = 1.0
     for number, curve in zip(numbers, curves, strict=True):
@@ -266,10 +271,11 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
         look["marker"] = None
         rates = _draw_curve(axes, curve, look)
         highest = max(highest, float(rates.max()))
+        name = _shown(curve.label)
         last = percent(curve.mistake_rate[-1])
-        label = f"{_shown(curve.label)}  {last} %"
         end = float(rates[-1])
-        names.append(NamedLine(label, end, look))
+        line = NamedLine(f"{name}  {last} %", end, look)
+        names.append(line)
     baselines = {curve.baseline for curve in curves if curve.baseline is not None}
     for baseline in baselines:
         line = _draw_baseline(axes, baseline)
@@ -292,7 +298,8 @@ def _draw_baseline(axes: Axes, rate: float) -> NamedLine:
     look: Look = {"color": PALE, "linestyle": ":"}
     height = 100 * rate
     axes.axhline(height, **look, linewidth=1.0)
-    return NamedLine(f"baseline  {percent(rate)} %", height, look)
+    shown = percent(rate)
+    return NamedLine(f"baseline  {shown} %", height, look)
 
 
 def _draw_curve(axes: Axes, curve: Curve, look: Look) -> Floats:
@@ -376,8 +383,9 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
 
     front: list[Setting] = []
     for setting in sorted(settings, key=by_time):
-        if not front or setting.cost < front[-1].cost:
-            front.append(setting)
+        if front and setting.cost >= front[-1].cost:
+            continue
+        front.append(setting)
     return front
 
 
@@ -415,14 +423,18 @@ def draw_sweep(summary: SweepSummary, x: str | None = None) -> Figure:
     has_ranks = summary.ranks.p_value is not None
     first = 1 if has_ranks else 0
     rows = first + len(summary.datasets)
-    figure = _figure(2 * _WIDTH, _HEIGHT, names=len(by_learner), rows=rows)
+    width = 2 * _WIDTH
+    names = len(by_learner)
+    figure = _figure(width, _HEIGHT, names=names, rows=rows)
     grid = figure.add_gridspec(rows, 2)
     if has_ranks:
         whole_row = figure.add_subplot(grid[0, :])
         draw_ranks(summary.ranks, whole_row)
     for row, found in enumerate(summary.datasets, start=first):
-        for column, (_, draw) in enumerate(panels(found, x, by_learner)):
-            axes = figure.add_subplot(grid[row, column])
+        drawn = panels(found, x, by_learner)
+        for column, (_, draw) in enumerate(drawn):
+            place = grid[row, column]
+            axes = figure.add_subplot(place)
             if column == 0:
                 title = _title_of_data(found)
                 axes.set_title(title)
@@ -435,7 +447,8 @@ def _title_of_data(found: DatasetSummary) -> str:
     name = _shown(found.short)
     rounds = counted(found.data.rounds, "round")
     title = f"{name}: {rounds}"
-    repeats = max(one.summary.repeats for one in found.compared)
+    counts = [one.summary.repeats for one in found.compared]
+    repeats = max(counts)
     if repeats > 1:
         over = orders(repeats, found.data.shuffled)
         title += f", {over}"
@@ -480,14 +493,17 @@ def _draw_parameter(
         else:
             look |= {"linestyle": "--", "marker": None}
             values = [lowest, highest]
-            settings = [best_of(own_settings[learner])] * 2
+            only = best_of(own_settings[learner])
+            settings = [only, only]
         means = _metric(settings)
         axes.plot(values, means, **look)
         low = _metric(settings, -1)
         high = _metric(settings, 1)
         axes.fill_between(values, low, high, color=look["color"], **_BAND)
-        names.append(NamedLine(_shown(learner), means[-1], look))
-    _value_axis(axes, log=lowest > 0 and highest >= 8 * lowest)
+        end = means[-1]
+        names.append(NamedLine(_shown(learner), end, look))
+    log = lowest > 0 and highest >= 8 * lowest
+    _value_axis(axes, log=log)
     symbol = _SYMBOLS.get(name, "")
     label = f"{visible(name)} {symbol}"
     axes.set_xlabel(label.rstrip())
@@ -498,10 +514,7 @@ def _draw_parameter(
 def _by_learner(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
     """Settings of each learner, by its name, in order of first appearance."""
     groups = grouped(settings, lambda one: (one.name,))
-    by_name = {}
-    for own in groups:
-        by_name[own[0].name] = own
-    return by_name
+    return {own[0].name: own for own in groups}
 
 
 def _varied_by_value(
@@ -512,13 +525,19 @@ def _varied_by_value(
     Empty for learners without the parameter, and for those with one value of an unusual one, unless
     all are such: a search by halving may leave one of the values.
     """
-    every = {learner: _best_by_value(own, name) for learner, own in own_settings.items()}
+    every: dict[str, ByValue] = {}
+    for learner, own in own_settings.items():
+        every[learner] = _best_by_value(own, name)
     if name in _SYMBOLS:
         return every
     varied: dict[str, ByValue] = {}
     for learner, best in every.items():
-        varied[learner] = best if len(best) > 1 else {}
-    return varied if any(varied.values()) else every
+        varied[learner] = {}
+        if len(best) > 1:
+            varied[learner] = best
+    if any(varied.values()):
+        return varied
+    return every
 
 
 def _best_by_value(own: Sequence[Setting], name: str) -> ByValue:
@@ -561,7 +580,8 @@ def _draw_tradeoff(
 def _metric_axis(axes: Axes, found: DatasetSummary, names: Sequence[NamedLine]) -> None:
     """Format the metric axis (rates start at 0) and write names beside it."""
     metric = found.criterion.metric
-    axes.set_ylabel(metric.head.replace(" %", " (%)"))
+    label = metric.head.replace(" %", " (%)")
+    axes.set_ylabel(label)
     axes.margins(y=0.15)
     if metric.in_percent and metric.larger_is_better:
         axes.set_ylim(0, 110.0)
@@ -578,13 +598,14 @@ def _value_axis(axes: Axes, *, log: bool) -> None:
     axes.set_xscale("log" if log else "linear")
     axes.margins(x=0.05)
     low, high = axes.get_xlim()
+    axis = axes.xaxis
     if log and high / low >= 6:
         subs = _log_ticks(high / low)
-        axes.xaxis.set_major_locator(LogLocator(subs=subs))
+        axis.set_major_locator(LogLocator(subs=subs))
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter("{x:g}")
+        axis.set_major_locator(MaxNLocator(4))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:g}")
 
 
 def _log_ticks(ratio: float) -> tuple[float, ...]:
@@ -601,19 +622,22 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
 
     If Friedman's test rejects, bars connect groups that do not differ significantly.
     """
-    learners = sorted(ranks.mean_ranks, key=ranks.mean_ranks.__getitem__)
-    values = [ranks.mean_ranks[learner] for learner in learners]
+    means = ranks.mean_ranks
+    learners = sorted(means, key=means.__getitem__)
+    values = [means[learner] for learner in learners]
     count = len(learners)
     places = range(count)
     axes.plot(values, places, "o", color=_COLOURS[0], markersize=5)
     texts = []
     for learner, value in zip(learners, values, strict=True):
-        texts.append(f"{_shown(learner)}  {value:.2f}")
+        name = _shown(learner)
+        texts.append(f"{name}  {value:.2f}")
     axes.set_yticks(places, texts)
     axes.set_ylim(count - 0.5, -0.5)
     width = 0.03 * count  # of the place of a bar
     bars = len(ranks.groups) + 1
-    axes.set_xlim(0.8, count + 0.2 + width * bars)
+    right = count + 0.2
+    axes.set_xlim(0.8, right + width * bars)
     axes.set_xticks(range(1, count + 1))
     axes.grid(axis="x")
     axes.set_xlabel("mean rank; 1 is best")
@@ -622,7 +646,7 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
         title += "\nbars: no significant difference (Nemenyi, 5 %)"
     axes.set_title(title)
     for number, group in enumerate(ranks.groups, start=1):
-        place = count + 0.2 + width * number
+        place = right + width * number
         top = learners.index(group[0])
         bottom = learners.index(group[-1])
         axes.plot([place, place], [top, bottom], color=INK, linewidth=2.4)

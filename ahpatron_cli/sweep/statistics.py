@@ -87,7 +87,8 @@ def compare(
     mean = float(sum(gaps) / count)
     if count == 1 or not sampled:
         return Difference(mean, se=None, orders=count)
-    se = stdev(map(float, gaps)) / math.sqrt(count)
+    sd = stdev(map(float, gaps))
+    se = sd / math.sqrt(count)
     p_value = _student(mean, se, count)
     return Difference(mean, se=se, orders=count, p_value=p_value)
 
@@ -169,8 +170,9 @@ def over_datasets(
     sign = -1 if larger_is_better else 1
     table = []  # ranks of all learners on each data set
     for row in zip(*values.values(), strict=True):
-        places = _places([sign * value for value in row])
-        table.append(rankdata(places).tolist())
+        costs = [sign * value for value in row]
+        ranks = rankdata(_places(costs))
+        table.append(ranks.tolist())
     by_learner = list(zip(*table, strict=True))
     mean_ranks = {}
     if table:

@@ -73,9 +73,7 @@ def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
         return None
     has_index = found.has_index
     places = found.places
-    colons = places.begins - 1
-    before = _digits_before(text, colons, found.lengths)
-    indices = before[has_index]
+    indices = _digits_before(text, places.begins - 1, found.lengths)[has_index]
     largest = int(indices.max(initial=-1))
     if largest > max_features:
         return None
@@ -100,15 +98,12 @@ def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
 
 def _structure(letters: Bytes) -> _Structure | None:
     """The structure of the text; None if it is not plain."""
-    is_mark = letters - ord("0") > 9
-    at = np.flatnonzero(is_mark)
+    at = np.flatnonzero(letters - ord("0") > 9)
     kind = letters[at]
-    others = kind.tobytes().translate(None, _MARKS)
-    if others:
+    if kind.tobytes().translate(None, _MARKS):
         return None
     space = kind == ord(" ")
-    colon = kind == ord(":")
-    if not np.array_equal(space[:-1], colon[1:]):
+    if not np.array_equal(space[:-1], kind[1:] == ord(":")):
         return None
     # From here on each line is a label and pairs of ` digits:` and a value. It remains to check
     # that none of them is empty, and that labels and values are numbers. A number ends at a space
@@ -176,21 +171,16 @@ def decimals(text: bytes, letters: Bytes, places: Places) -> tuple[Floats, Integ
     begins, ends, marks, last, has_point = places
     first = letters[begins]
     minus = first == ord("-")
-    plus = first == ord("+")
-    signed = minus | plus
+    signed = minus | (first == ord("+"))
     digits = ends - begins - marks
-    expected = has_point.view(np.int8) + signed.view(np.int8)
-    simple = marks == expected
-    other_digits = (digits - 1).view(np.uint64)  # without digits, a large number
-    simple &= other_digits < _MOST_DIGITS
+    simple = marks == has_point.view(np.int8) + signed.view(np.int8)
+    simple &= (digits - 1).view(np.uint64) < _MOST_DIGITS  # at least one
     behind = ends - last - 1  # digits behind the last mark
     numerator = _digits_before(text, ends, behind)
     power = _POWERS[:1]
     if has_point.any():
-        decimal_places = behind * has_point
-        power = _POWERS.take(decimal_places, mode="clip")
-        whole = _whole_parts(text, last, digits - behind)
-        numerator += whole * power
+        power = _POWERS.take(behind * has_point, mode="clip")
+        numerator += _whole_parts(text, last, digits - behind) * power
     numbers = _divide(numerator, power, simple)
     sign_bits = minus.astype(np.uint64) << np.uint64(63)
     bits = numbers.view(np.uint64)
@@ -216,8 +206,7 @@ def _divide(numerator: Integers, power: Integers, simple: Flags) -> Floats:
     Larger ones are divided with 64 bits, and rounding these to 53 is right unless they lie exactly
     half-way between two doubles: then the first rounding may have moved them there.
     """
-    dividend = numerator.astype(np.float64)
-    quotient: Floats = dividend / power.astype(np.float64)
+    quotient: Floats = numerator.astype(np.float64) / power.astype(np.float64)
     largest = numerator.max(initial=0)
     if largest <= _EXACT:
         return quotient

@@ -25,7 +25,6 @@ CLASSES = (STREAM.y > 0) + (STREAM.X[:, 0] > 0.5).astype(float)  # 0, 1 and 2
 GIVEN: dict[str, dict[str, Any]] = {
     "pomdr": {"horizon": ROUNDS},
     "skegd": {"horizon": ROUNDS, "budget": 40},
-    "avp-ogs": {"horizon": ROUNDS},
     "nogd": {"budget": 40},
     "arow": {"budget": 40, "alarm": 2.0},
     "metron": {"budget": 40, "alarm": 2.0},

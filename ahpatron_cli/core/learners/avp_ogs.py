@@ -41,9 +41,10 @@ class AvpOgs(Learner):
 
     Deviations
     ----------
-    The published code counts the first round as a mistake for either label; here sign(0) = +1. In
-    it, κ(x,x) is 1 also for linear kernels and rows of zeros, and the first step is not projected,
-    which matters for c > 1. An example in the span up to rounding (δ² below 1e-10) is not added.
+    This follows the published code; the manuscript was not compared. The code counts the first
+    round as a mistake for either label; here sign(0) = +1. It has the Gaussian kernel only, and 1
+    in place of κ(x,x). It does not project f in the first round, which matters for c > 1. Here, an
+    example in the span up to rounding (δ² below 1e-10) is never added.
 
     Examples
     --------

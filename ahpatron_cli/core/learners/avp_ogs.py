@@ -110,7 +110,7 @@ class AvpOgs(Learner):
             self.step = self.gain * self.radius / divisor
         if added:
             check_support(f.size + 1, self.max_support)
-            f.join(self.step * y, d, residual)
+            f.add_example(self.step * y, d, residual)
         else:
-            f.move(self.step * y, d, residual)
+            f.add_projection(self.step * y, d, residual)
         f.project(self.radius)

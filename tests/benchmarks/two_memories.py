@@ -37,13 +37,14 @@ from common import shuffled
 from numpy.typing import NDArray
 
 from ahpatron_cli.core import CsrRows, Metron, Player
-from ahpatron_cli.core.rows import Rows, compressed, rows_of
+from ahpatron_cli.core.rows import Rows, compressed, sliced
 from ahpatron_cli.core.two_memories import TwoMemories
 from reference.two_memories import TwoMemories as Reference
 from reference.two_memories import metron as reference
 
 Array = NDArray[np.float64]
 BUDGET = 400
+ROWS = 10_000
 BLOCKS = (1, 7, 64, 256)
 CHECKPOINTS = (1000, 5000)
 PROTOTYPE: dict[str, tuple[int, ...]] = {
@@ -98,7 +99,7 @@ class Data:
 def stream(folder: Path, name: str) -> Data:
     """The first 20,000 rows of a stream in order of time."""
     with lzma.open(folder / f"{name}.csv.xz", "rt") as file:
-        table = np.loadtxt(file, delimiter=",", skiprows=1, max_rows=20_000)
+        table = np.loadtxt(file, delimiter=",", skiprows=1, max_rows=ROWS)
     labels = table[:, -1]
     classes = int(labels.max()) + 1
     if classes == 2:
@@ -108,7 +109,7 @@ def stream(folder: Path, name: str) -> Data:
 
 def shuffled_file(folder: Path, name: str) -> Data:
     """The first 10,000 rows of a LIBSVM file in permutation 0."""
-    rows, labels = shuffled(folder, name, 10_000)
+    rows, labels = shuffled(folder, name, ROWS)
     if isinstance(rows, CsrRows):
         rows = rows.dense()
     return Data(name, rows, labels, 2)
@@ -131,10 +132,10 @@ def engine(data: Data, rows: Rows, block: int) -> Array:
     middle = len(data.labels) // 2 + 3  # within a block
     learner = Metron(budget=BUDGET, tracker="on")
     player = Player(learner, classes=data.classes, block=block)
-    first = player.feed(rows_of(rows, slice(0, middle)), data.labels[:middle])
+    first = player.feed(sliced(rows, slice(0, middle)), data.labels[:middle])
     state = player.state_dict()
     player = Player(learner, classes=data.classes, block=block).load_state_dict(state)
-    rest = player.feed(rows_of(rows, slice(middle, len(data.labels))), data.labels[middle:])
+    rest = player.feed(sliced(rows, slice(middle, len(data.labels))), data.labels[middle:])
     return np.concatenate((first, rest))
 
 

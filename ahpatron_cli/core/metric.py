@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +34,23 @@ from ahpatron_cli.core.state import State, Stateful, StateReader
 from ahpatron_cli.core.symmetric import Symmetric
 
 
+@dataclass(frozen=True)
+class Weighting:
+    """Weights of the features and what belongs to them; the fields are those of `Metric`."""
+
+    origin: Floats
+    weights: Floats
+    relevance: Floats
+    fresh: float
+
+    def change_from(self, weights: Floats) -> float:
+        """Mean of `|log(P_j/weights_j)|` over the features, each of weight R_j."""
+        compared = self.relevance > 0.0
+        P = self.weights[compared]
+        ratios = P / weights[compared]
+        return float(self.relevance[compared] @ np.abs(np.log(ratios)))
+
+
 class Metric(Stateful):
     """Metric of metron: a weight per feature, and the statistics from which it is computed.
 
@@ -53,6 +70,8 @@ class Metric(Stateful):
     count, total, square : arrays
         Moments of the values x that are not 0: their number, and the sums of
         `z = (x - first)·scale` and of z².
+    rounds : float
+        Number of rows in the statistics.
     origin : array
         Subtracted from x before it is weighted, so that large offsets cost distances no digits:
         the mean of the values that are not 0 if it exceeds 8 times the deviation, else 0.
@@ -75,7 +94,12 @@ class Metric(Stateful):
         "weights",
         "relevance",
     )
-    state_fields: ClassVar[Any] = {"columns": "#w", **dict.fromkeys(arrays, "w"), "fresh": float}
+    state_fields: ClassVar[Any] = {
+        "columns": "#w",
+        **dict.fromkeys(arrays, "w"),
+        "rounds": float,
+        "fresh": float,
+    }
     first: Floats
     scale: Floats
     count: Floats
@@ -89,6 +113,7 @@ class Metric(Stateful):
         self.columns: Integers = np.empty(0, dtype=np.int64)
         for name in self.arrays:
             setattr(self, name, np.empty(0))
+        self.rounds = 0.0
         self.fresh = 1.0
         self._note_shifted()
 
@@ -148,6 +173,7 @@ class Metric(Stateful):
 
     def add(self, points: Points) -> None:
         """Add examples, after `expect`, to the statistics."""
+        self.rounds += points.size
         if isinstance(points, SparsePoints):
             self._add_sparse(points.csr.without_zeros())
         else:
@@ -186,6 +212,13 @@ class Metric(Stateful):
         self.count += filled.sum(axis=0)
         self.total += moved.sum(axis=0)
         self.square += squares
+
+    def halve(self) -> None:
+        """Let all examples so far count half in the statistics."""
+        self.rounds /= 2.0
+        self.count /= 2.0
+        self.total /= 2.0
+        self.square /= 2.0
 
     def _rescale(self, largest: Floats) -> None:
         """Decrease `scale` where needed so that values up to `largest` can be squared."""
@@ -254,36 +287,37 @@ class Metric(Stateful):
             found = _points(rows, np.clip(z, -FAR, FAR))
         return found
 
-    def _deviations(self, rounds: int) -> tuple[Floats, NDArray[np.bool_]]:
-        """Root of the spread of each feature, and which features vary; also sets `origin`.
+    def _deviations(self) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Origin and root of the spread of each feature, and which features vary.
 
         The spread is the variance over all rows, divided by the share p of rows where the feature
         is not 0. With mean and variance of the values that are not 0, that is
         `variance + (1 - p)·mean²`, whose terms do not cancel. A feature that does not vary, up to
         rounding, has the square of its first value as its spread.
         """
-        filled = np.maximum(self.count, 1.0)
+        filled = np.where(self.count > 0.0, self.count, 1.0)
         shift = self.total / filled
         mean = self.first * self.scale + shift
-        # the first value is one of them, so at most log10(count) digits cancel
-        variance = np.maximum(self.square / filled - shift * shift, 0.0)
-        empty = (rounds - self.count) / rounds  # 1 - p
+        variance = self.square / filled - shift * shift
+        variance[variance <= CANCELLED * shift * shift] = 0.0  # pure rounding
+        empty = (self.rounds - self.count) / self.rounds  # 1 - p
+        empty[empty <= CANCELLED] = 0.0
         deviation = np.sqrt(variance + empty * mean**2)
         on = deviation > CANCELLED * np.abs(mean)
+        on &= self.count > 0.0  # later rows of the block may have values where none counts yet
         # (1 - p)·mean² <= spread, so a column with an origin is 0 in less than 1/64 of the rows
         shifted = on & (np.abs(mean) > 8.0 * deviation)
-        self.origin = np.divide(mean, self.scale, out=np.zeros(len(on)), where=shifted)
-        self._note_shifted()
+        origin = np.divide(mean, self.scale, out=np.zeros(len(on)), where=shifted)
         deviation = np.divide(deviation, self.scale, out=np.abs(self.first), where=on)
-        return np.maximum(deviation, TINY), on
+        return origin, np.maximum(deviation, TINY), on
 
-    def change(self, rounds: int, gradients: Floats | None, classes: int) -> None:
-        """Recompute the weights after `rounds` rounds.
+    def proposed(self, t: int, gradients: Floats | None, classes: int) -> Weighting:
+        """The weights that follow from the statistics; t is that of λ.
 
         `gradients` are the mean over S of the squared gradients of f in the current metric, summed
         over the classes; without them, all features are equally relevant.
         """
-        deviation, on = self._deviations(rounds)
+        origin, deviation, on = self._deviations()
         features = max(int(np.count_nonzero(on)), 1)
         base = 1.0 / features
         shares = np.full(len(on), base)
@@ -294,18 +328,26 @@ class Metric(Stateful):
             total = scaled.sum()
             if 0 < total < math.inf:
                 slow = 60.0 * features
-                seen = math.sqrt(max(classes - 1, 1)) * rounds
+                seen = math.sqrt(max(classes - 1, 1)) * t
                 equal = max(0.1, slow / (slow + seen))  # λ
                 base *= equal
                 shares = (1 - equal) * scaled / total + base
-        self.relevance = np.where(on, shares, 0.0)
+        relevance = np.where(on, shares, 0.0)
         # Σ_j var_j·P_j² before P is divided by its root; 0 if nothing varies
-        square = float(self.relevance @ self.count) / rounds
+        square = float(relevance @ self.count) / self.rounds
         norm = math.sqrt(square) or 1.0
         weights = np.sqrt(shares) / deviation / norm
         weights = np.minimum(weights, HUGE)
-        self.weights = np.where(self.count > 0, weights, 0.0)
-        self.fresh = math.sqrt(base) / norm
+        weights = np.where(self.count > 0, weights, 0.0)
+        return Weighting(origin, weights, relevance, fresh=math.sqrt(base) / norm)
+
+    def adopt(self, weighting: Weighting) -> None:
+        """Use these weights from now on."""
+        self.origin = weighting.origin
+        self.weights = weighting.weights
+        self.relevance = weighting.relevance
+        self.fresh = weighting.fresh
+        self._note_shifted()
 
     def gradients(self, slopes: Floats, a: Floats, points: Any) -> Floats:
         """Mean over S of the squares of `Σ_j slopes_ij·a_j·(z_j - z_i)`, summed over classes.
@@ -398,6 +440,8 @@ class MetricExpansion(SecondOrder):
 
     state_fields: ClassVar[Any] = {**SecondOrder.state_fields, "metric": Metric, "smooth": int}
     kernel: Matern
+    least_change = 0.0
+    """The metric stays as it is if it would change by less (`Weighting.change_from`)."""
     _counted: int  # rounds of the open block that the metric has counted
 
     def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:
@@ -459,8 +503,11 @@ class MetricExpansion(SecondOrder):
     def at(self, points: Points) -> Floats:
         return super().at(self.metric.weighted(points))
 
-    def change(self, rounds: int, tolerance: float) -> None:
-        """Change the metric between two blocks, and convert f, which must not be empty."""
+    def change(self, t: int, tolerance: float) -> bool:
+        """Change the metric between two blocks, and convert f, which must not be empty.
+
+        False if the metric hardly differs from the current one, which then stays.
+        """
         assert self.points is not None
         assert self.examples is not None
         enough = self.size >= 10
@@ -471,7 +518,10 @@ class MetricExpansion(SecondOrder):
         if enough:
             slopes = self.kernel.slopes(distances)
             gradients = self.metric.gradients(slopes, a, self.points)
-        self.metric.change(rounds, gradients, classes=a.shape[1])
+        weighting = self.metric.proposed(t, gradients, classes=a.shape[1])
+        if weighting.change_from(self.metric.weights) < self.least_change:
+            return False
+        self.metric.adopt(weighting)
         prior = self._settled_prior(distances)
         self.points = self.metric.weighted(self.examples)
         distances, _ = self.kernel.distances(self.points, self.points)
@@ -480,6 +530,7 @@ class MetricExpansion(SecondOrder):
         np.fill_diagonal(distances, 0.0)
         K1 = self.kernel.at(distances)
         self._transfer(Transfer(prior.A, K1, tolerance))
+        return True
 
     def _settled_prior(self, distances: Floats) -> Symmetric:
         """Q = K^{-1} between two blocks, from the matrix of distances if it is not kept."""

@@ -126,6 +126,8 @@ def flush(values: Floats, below: float = FLUSHED) -> Floats:
 
 def blend(A: Floats, B: Floats, share: float) -> None:
     """`A ← share·A + (1 - share)·B`, in place; both in LAPACK's memory order."""
+    if not A.size:  # SciPy refuses empty vectors
+        return
     A *= share
     daxpy(B.reshape(-1, order="F"), A.reshape(-1, order="F"), a=1.0 - share)
 

@@ -20,9 +20,14 @@ CLIP = 1.5
 """Values of the heads are clipped to this before they are mixed."""
 RATE = 0.5
 HANDICAP = 2.0
-"""The weight of the tracker is 1/(1 + exp(RATE·(its mistakes + HANDICAP - the other's)))."""
+FIRST_HANDICAP = 4.0
+"""The weight of the tracker is 1/(1 + exp(RATE·(its mistakes + HANDICAP - the other's))).
+
+Before the first alarm, FIRST_HANDICAP stands for HANDICAP."""
 DISCOUNT = 1.0 - 1.0 / 200.0
 """Factor of earlier mistakes in each round."""
+LEAST_CHANGE = 0.05
+"""The metric stays as it is if its weights would change by less (`Weighting.change_from`)."""
 
 
 class Experience:
@@ -113,9 +118,25 @@ class Steady(Experience, Head):
 
 
 class Tracker(Experience, ForgettingHead):
-    """The head that forgets all the time, and so follows a concept that moves."""
+    """The head that forgets all the time, and so follows a concept that moves.
 
-    state_fields: ClassVar[Any] = {**Head.state_fields, **Experience.experienced}
+    Attributes
+    ----------
+    handicap : float
+        Mistakes that it is charged when it is compared with the steady head.
+    """
+
+    state_fields: ClassVar[Any] = {
+        **Head.state_fields,
+        **Experience.experienced,
+        "handicap": float,
+    }
+    handicap = FIRST_HANDICAP
+
+    def weight_against(self, steady: Steady) -> float:
+        """w, its weight in the mixture, from the discounted numbers of mistakes."""
+        behind = self.mistakes + self.handicap - steady.mistakes
+        return 1.0 / (1.0 + math.exp(RATE * behind))
 
 
 class MixedValues:
@@ -137,7 +158,7 @@ class MixedValues:
             second = tracker.exact_value(t)
         steady.value = first
         tracker.value = second
-        w = weight_of_tracker(steady.mistakes, tracker.mistakes)
+        w = tracker.weight_against(steady)
         first = (1.0 - w) * (first if -CLIP < first < CLIP else math.copysign(CLIP, first))
         second = w * (second if -CLIP < second < CLIP else math.copysign(CLIP, second))
         mixed = first + second
@@ -146,17 +167,13 @@ class MixedValues:
         return mixed
 
 
-def weight_of_tracker(steady_mistakes: float, tracker_mistakes: float) -> float:
-    """w, from the discounted numbers of mistakes of both heads."""
-    return 1.0 / (1.0 + math.exp(RATE * (tracker_mistakes + HANDICAP - steady_mistakes)))
-
-
 class TwoMemories(MetricExpansion):
     """Two heads on one S, one metric and one K; their mixture F is what is predicted.
 
-        F = (1-w)·clip(f_1) + w·clip(f_2),   w = 1/(1 + exp(0.5·(M_2 + 2 - M_1)))
+        F = (1-w)·clip(f_1) + w·clip(f_2),   w = 1/(1 + exp(0.5·(M_2 + h - M_1)))
 
-    f_1 is the steady head and f_2 the tracker; M_i is the discounted number of mistakes of f_i.
+    f_1 is the steady head and f_2 the tracker; M_i is the discounted number of mistakes of f_i,
+    and h is 4 before the first alarm and 2 from then on.
     Q = K^{-1} is always kept: the tracker forgets towards it.
     """
 
@@ -167,6 +184,7 @@ class TwoMemories(MetricExpansion):
         "_budget": "fixed",
     }
     head: Steady
+    least_change = LEAST_CHANGE
 
     def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:
         super().__init__(budget, classes)
@@ -183,7 +201,7 @@ class TwoMemories(MetricExpansion):
     @property
     def tracker_weight(self) -> float:
         """w, the weight of the tracker."""
-        return weight_of_tracker(self.head.mistakes, self.tracker.mistakes)
+        return self.tracker.weight_against(self.head)
 
     @property
     def tracker_leads(self) -> bool:
@@ -298,9 +316,12 @@ class TwoMemories(MetricExpansion):
     def reset_steady(self) -> None:
         """After the current round: reset the steady head; at most B/2 examples stay in S.
 
-        Those stay whose removal would change the tracker the most.
+        Those stay whose removal would change the tracker the most. All rows so far count half in
+        the statistics of the metric.
         """
         self.leave_block()
+        self.metric.halve()
+        self.tracker.handicap = HANDICAP
         self.Q.settle()
         for head in self.heads:
             head.C.settle()

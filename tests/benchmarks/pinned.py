@@ -48,6 +48,7 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("ahpatron", {"rescale": 0.6}),
     ("arow", {"caution": 1.0}),
     ("arow", {"alarm": 3.0}),
+    ("metron", {"tracker": "off"}),
 )
 CLASS_COSTS = ("ahpatron", "arow", "norma")
 """Learners whose plain settings are also run with costs of three classes."""

@@ -101,7 +101,7 @@ def test_costs_divide_the_noise_and_offsets_cost_no_digits(offset: float) -> Non
 
 
 def test_relevant_features_are_found() -> None:
-    player = Player(Metron(budget=50))
+    player = Player(Metron(budget=50, tracker="off"))
     player.feed(ROWS, LABELS)
     relevance = expansion(player).metric.relevance
     assert relevance.sum() == pytest.approx(1)
@@ -205,7 +205,7 @@ def test_weights_are_inverse_to_the_root_of_the_spread(
             block = points.slice(start, min(start + 32, 100))
             metric.expect(block)
             metric.add(block)
-        metric.change(100, None, 1)
+        metric.adopt(metric.proposed(100, None, 1))
         products = metric.weights * expected
         np.testing.assert_allclose(products, products[0], rtol=1e-9)
 
@@ -256,16 +256,19 @@ X = np.random.default_rng(3).normal(size=(600, 2))
 TURNED = np.where((X[:, 0] * X[:, 1] > 0) == (np.arange(600) // 200 != 1), 1.0, -1.0)
 
 
-@pytest.mark.parametrize(("learner", "reference"), [(Arow, arow), (Metron, metron)])
+@pytest.mark.parametrize(
+    ("learner", "reference", "params"),
+    [(Arow, arow, {}), (Metron, metron, {"tracker": "off"})],
+)
 def test_a_reset_is_counted_and_named_and_no_block_shows(
-    learner: type[Arow], reference: Callable[..., Trace]
+    learner: type[Arow], reference: Callable[..., Trace], params: dict[str, str]
 ) -> None:
     kernel = formulas.gaussian(0.7)
-    trace = reference(X.tolist(), TURNED.astype(int).tolist(), kernel, budget=20)
+    trace = reference(X.tolist(), TURNED.astype(int).tolist(), kernel, budget=20, **params)
     assert len(trace.restarts) == 2
     for block in (1, 7, 64, 256):
         for rows in (X, compress(X)):
-            player = Player(learner(budget=20), Gaussian(sigma=0.7), block=block)
+            player = Player(learner(budget=20, **params), Gaussian(sigma=0.7), block=block)
             scores = player.feed(rows, TURNED)
             np.testing.assert_allclose(scores, trace.scores, rtol=1e-6, atol=1e-8)
             assert player.statistics()["restarts"] == len(trace.restarts)
@@ -293,7 +296,7 @@ def test_a_covariance_that_lost_its_digits_is_repaired() -> None:
 
 
 def test_with_a_tracker_an_alarm_halves_s_and_is_no_reset_of_the_model() -> None:
-    player = Player(Metron(budget=20, tracker="on"))
+    player = Player(Metron(budget=20))
     player.feed(X[:200], TURNED[:200])
     assert player.size == 20
     while not player.statistics()["restarts"]:
@@ -308,10 +311,10 @@ def test_with_a_tracker_an_alarm_halves_s_and_is_no_reset_of_the_model() -> None
 def test_two_memories_equal_their_twin_through_alarms_forgetting_and_weights(block: int) -> None:
     weights = np.where(TURNED > 0, 2.5, 0.5)
     given = X.tolist(), TURNED.astype(int).tolist()
-    trace = metron(*given, budget=20, tracker="on", weights=weights.tolist())
+    trace = metron(*given, budget=20, weights=weights.tolist())
     assert trace.restarts
     for rows in (X, compress(X)):
-        player = Player(Metron(budget=20, tracker="on"), block=block)
+        player = Player(Metron(budget=20), block=block)
         scores = player.feed(rows, TURNED, weights)
         np.testing.assert_allclose(scores, trace.scores, rtol=1e-6, atol=1e-8)
         assert player.statistics()["restarts"] == len(trace.restarts)
@@ -322,11 +325,11 @@ def test_two_memories_equal_their_twin_through_alarms_forgetting_and_weights(blo
 @pytest.mark.parametrize("tracker", ["off", "on"])
 def test_a_change_of_the_metric_waits_until_the_answer_of_its_round_is_out(tracker: str) -> None:
     player = Player(Metron(budget=20, tracker=tracker))
-    player.feed(X[:64], TURNED[:64])
+    player.feed(X[:32], TURNED[:32])
     learner = player._loops[0].learner
     assert isinstance(learner, Metron)
-    assert learner.metric_changes == 5  # after rounds 2, 4, …, 32
-    assert player.statistics()["metric_changes"] == 6  # whoever looks sees that of round 64
+    assert learner.metric_changes == 4  # after rounds 2, 4, 8, 16
+    assert player.statistics()["metric_changes"] == 5  # whoever looks sees that of round 32
 
 
 @pytest.mark.parametrize("tracker", ["off", "on"])
@@ -347,6 +350,43 @@ def test_a_model_saved_before_a_change_that_is_due_continues_as_if_it_was_not(tr
     np.testing.assert_array_equal(again.feed(X[256:], TURNED[256:]), whole[256:])
 
 
+def test_the_weight_of_the_tracker_is_less_before_the_first_alarm_than_after_it() -> None:
+    player = Player(Metron(budget=20))
+    player.feed(X[:1], TURNED[:1])
+    f = two_memories(player)
+    assert f.tracker_weight == pytest.approx(1 / (1 + math.exp(2)))
+    player.feed(X[1:], TURNED[1:])
+    assert player.statistics()["restarts"]
+    behind = f.tracker.mistakes + 2 - f.head.mistakes
+    assert f.tracker_weight == pytest.approx(1 / (1 + math.exp(behind / 2)))
+
+
+def test_a_metric_that_would_hardly_change_stays() -> None:
+    rows = np.random.default_rng(9).normal(size=(1024, 2))
+    labels = np.where(rows.sum(axis=1) > 0, 1.0, -1.0)  # both columns matter alike
+    player = Player(Metron(budget=20))
+    player.feed(rows[:1023], labels[:1023])
+    weights = expansion(player).metric.weights.copy()
+    changes = player.statistics()["metric_changes"]
+    player.feed(rows[1023:], labels[1023:])
+    assert player.statistics()["metric_changes"] == changes
+    np.testing.assert_array_equal(expansion(player).metric.weights, weights)
+
+
+def test_rows_from_before_an_alarm_count_half_in_the_spread() -> None:
+    metric = Metric()
+    for rows in (np.array([[1.0], [3.0]]), np.array([[5.0]])):
+        metric.halve()
+        points = Matern().points(rows)
+        metric.expect(points)
+        metric.add(points)
+    assert metric.rounds == 2.0
+    mean = (0.5 * 1 + 0.5 * 3 + 5) / 2
+    square = (0.5 * 1 + 0.5 * 9 + 25) / 2
+    (weight,) = metric.proposed(3, None, 1).weights
+    assert weight == pytest.approx(1 / math.sqrt(square - mean**2))
+
+
 def turning_plane(rounds: int) -> tuple[np.ndarray, np.ndarray]:
     """A stream whose plane turns all the time."""
     rows = np.random.default_rng(8).normal(size=(rounds, 3))
@@ -358,7 +398,7 @@ def turning_plane(rounds: int) -> tuple[np.ndarray, np.ndarray]:
 def turning(rounds: int) -> Player:
     """metron with a tracker after a stream whose plane turns all the time."""
     rows, labels = turning_plane(rounds)
-    player = Player(Metron(budget=40, tracker="on"))
+    player = Player(Metron(budget=40))
     player.feed(rows, labels)
     return player
 

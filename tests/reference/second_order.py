@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -121,6 +120,7 @@ class Metron(Arow):
         super().reset()
         self.t, self.next = 0, 2
         self.rows: list[np.ndarray] = []  # all since the reset: statistics are computed from them
+        self.counts: list[float] = []  # how much each of them counts in the statistics
         self.P, self.fresh = np.zeros(self.width), 1.0
         self.smooth = False
 
@@ -155,6 +155,7 @@ class Metron(Arow):
                 continue
             self.t += 1
             self.rows.append(x)
+            self.counts.append(1.0)
             if self.t == self.next:
                 self.next *= 2
                 self.change()
@@ -177,15 +178,16 @@ class Metron(Arow):
 
     def change(self) -> None:
         """Steps 1 to 5 of the definition."""
-        K0, K1, stays = self.change_metric()
+        P, _ = self.weights()
+        K0, K1, stays = self.change_metric(P)
         a, self.C = transferred(K0, K1, stays, np.array(self.f.columns).T, self.C)
         self.f.columns = a.T.tolist()
 
-    def change_metric(self) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    def change_metric(self, P: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:
         """K in the old and in the new metric, and which examples of S stay; Q follows."""
         n = len(self.f.points)
-        P, K0 = self.weights(), self.gram()
-        self.P = P
+        K0 = self.gram()
+        self.P, self.fresh = P, self.next_fresh
         if n >= 10:
             D = self.distances() + np.diag([math.inf] * n)
             self.smooth = bool(np.median(D.min(axis=1)) > 1)
@@ -201,19 +203,25 @@ class Metron(Arow):
 
     def spread(self, j: int) -> tuple[float, bool]:
         """The spread of feature j, and whether it varies."""
-        values = [float(row[j]) for row in self.rows if row[j] != 0]
-        if not values:
+        column, counts = np.array([row[j] for row in self.rows]), np.array(self.counts)
+        filled = column != 0
+        values, v = column[filled], counts[filled]
+        if not len(values):
             return 1.0, False  # the weight of a feature that is 0 has no effect
-        _, exponent = math.frexp(max(map(abs, values)))
-        scaled = [math.ldexp(value, -exponent) for value in values]  # exact: squares are finite
-        share = len(values) / self.t
-        mean = statistics.mean(scaled)
-        square = statistics.pvariance(scaled) + (1 - share) * mean**2
-        if math.sqrt(square) <= 1e-12 * abs(mean):  # constant up to rounding
-            return abs(values[0]), False
-        return math.ldexp(math.sqrt(square), exponent), True
+        _, exponent = math.frexp(float(np.abs(values).max()))
+        scaled = np.ldexp(values, -exponent)  # exact: squares are finite
+        mean = scaled[0] + v @ (scaled - scaled[0]) / v.sum()
+        variance = v @ (scaled - mean) ** 2 / v.sum()
+        if variance <= 1e-12 * (mean - scaled[0]) ** 2:  # the first value has long been halved away
+            variance = 0.0
+        empty = counts[~filled].sum() / counts.sum()
+        root = math.sqrt(variance + (empty if empty > 1e-12 else 0.0) * mean**2)
+        if root <= 1e-12 * abs(mean):  # constant up to rounding
+            return abs(float(values[0])), False
+        return math.ldexp(root, exponent), True
 
-    def weights(self) -> np.ndarray:
+    def weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """P and R after this round."""
         X, S, t = np.array(self.rows), self.f.points, self.t
         found = [self.spread(j) for j in range(self.width)]
         spread = np.array([value for value, _ in found])
@@ -238,10 +246,10 @@ class Metron(Arow):
                 lam = max(0.1, 60 * d / (60 * d + much))
                 R, off = (1 - lam) * g / g.sum() + lam / d, lam / d
         P: np.ndarray = np.sqrt(R) / spread
-        share = (X != 0).mean(axis=0)
+        share = np.array(self.counts) @ (X != 0) / sum(self.counts)
         norm = math.sqrt((R * share)[on].sum()) or 1.0  # the variance of feature j is share·spread²
-        self.fresh = math.sqrt(off) / norm
-        return P / norm
+        self.next_fresh = math.sqrt(off) / norm
+        return P / norm, np.where(on, R, 0.0)
 
 
 def transferred(

@@ -63,6 +63,7 @@ class TwoMemories(Metron):
         super().__init__(stream, classes, **params)
         self.changed = 0
         self.gap = 2
+        self.handicap = 4
 
     @property
     def heads(self) -> tuple[Head, Head]:
@@ -71,7 +72,9 @@ class TwoMemories(Metron):
     @property
     def w(self) -> float:
         """Weight of the tracker."""
-        return 1 / (1 + math.exp(0.5 * (self.tracker.mistakes + 2 - self.steady.mistakes)))
+        return 1 / (
+            1 + math.exp(0.5 * (self.tracker.mistakes + self.handicap - self.steady.mistakes))
+        )
 
     @property
     def mixture(self) -> np.ndarray:
@@ -97,7 +100,8 @@ class TwoMemories(Metron):
             head.rounds += 1
             head.mistakes = (1 - 1 / 200) * head.mistakes + own.mistake
         alarm = self.page(judged[0].mistake)  # step 4
-        k = self.join(x, k, min(own.margin for own in judged))  # step 5
+        joining = judged if f.restarts else judged[:1]
+        k = self.join(x, k, min(own.margin for own in joining))  # step 5
         updated = False
         for head, own in zip(self.heads, judged, strict=True):  # step 6
             if f.below(own.margin, 1 - f.reached) and not (alarm and head is self.steady):
@@ -105,10 +109,11 @@ class TwoMemories(Metron):
         if updated:
             f.updated(margin)
         self.t += 1
+        self.rows.append(x)
+        self.counts.append(1.0)
         if alarm:  # step 7
             f.restarts.append(self.t - 1)
             self.alarmed()
-        self.rows.append(x)
         if self.t % 16 == 0:  # step 8
             q = (1 - 1 / 500) ** 16
             self.tracker.C = q * self.tracker.C + (1 - q) * self.Q
@@ -116,7 +121,6 @@ class TwoMemories(Metron):
             self.next, self.gap = self.t + self.gap, 2 * self.gap
             if f.points:
                 self.change()
-                self.changed += 1
 
     def value(self, head: Head, k: np.ndarray) -> np.ndarray:
         """f_i(x) of each class; 0 where the terms cancel up to rounding."""
@@ -188,7 +192,9 @@ class TwoMemories(Metron):
         self.steady.C = self.Q
         self.steady.start()
         self.g, self.wrong, self.seen = 0.0, 1, 1
-        self.next, self.gap = self.t + 256, 256
+        self.counts = [count / 2 for count in self.counts]
+        self.handicap = 2
+        self.next, self.gap = self.t + 64, 64
 
     def drop(self, D: np.ndarray, R: np.ndarray) -> None:
         """Project both heads onto the span of the examples R that stay."""
@@ -206,7 +212,12 @@ class TwoMemories(Metron):
     def change(self) -> None:
         """The metric from the gradients of the mixture; the transfer once per head."""
         self.f.columns = self.mixture.T.tolist()
-        K0, K1, stays = self.change_metric()
+        P, R = self.weights()
+        on = R > 0
+        if R[on] @ np.abs(np.log(P[on] / self.P[on])) < 0.05:
+            return  # the metric stays
+        self.changed += 1
+        K0, K1, stays = self.change_metric(P)
         for head in self.heads:
             head.a, head.C = transferred(K0, K1, stays, head.a, head.C)
 
@@ -218,7 +229,7 @@ def metron(
     *,
     classes: int = 0,
     weights: Sequence[float] | None = None,
-    tracker: str = "off",
+    tracker: str = "on",
     **params: Any,
 ) -> Trace:
     """`kernel` has no effect."""

@@ -20,7 +20,7 @@ from ahpatron_cli.core.two_memories import Steady, Tracker, TwoMemories
 FORGET_EVERY = 16
 FORGET = (1.0 - 1.0 / 500.0) ** FORGET_EVERY
 """After every 16 rounds, the covariance of the tracker is multiplied by this."""
-AFTER_ALARM = 256
+AFTER_ALARM = 64
 """Number of rounds from an alarm to the next change of the metric."""
 ALARMS_KEPT = 100
 """Number of alarms whose rounds are kept: the last ones."""
@@ -56,37 +56,52 @@ class Metron(SecondOrderLearner):
         κ(x, z) = 0.8·M(d/3) + 0.2·M(d/0.7),   d = ‖P(x - z)‖,
         M(s) = (1 + √3·s)·exp(-√3·s)   (Matérn 3/2);   exp(-d²/(2·1.5²)) "without neighbours"
 
-    P has a weight per feature, and Σ_j var_j·P_j² = 1. The metric changes after rounds 2, 4, 8, …
-    (t, counted from the last reset):
+    P has a weight per feature, and Σ_j var_j·P_j² = 1. Two heads f_1 (steady) and f_2 (tracker)
+    share S, κ and Q = K^{-1}. f_i has coefficients a_i, their covariance C_i, the mean loss e_i
+    (one round of loss 1 before the first), and M_i = 0. In round t = 1, 2, …, with k = κ(S, x):
+
+        1 predict  f_i = a_i·k;  F = (1-w)·clip(f_1, ±1.5) + w·clip(f_2, ±1.5),
+                   w = 1/(1 + exp(0.5·(M_2 + h - M_1))), h = 4 before the first alarm, 2 after it
+        2 judge    each head its own margin m_i = y·f_i, and the loss max(0, 1 - m_i)² for e_i;
+                   M_i ← (1 - 1/200)·M_i + 1 if f_i is wrong, else (1 - 1/200)·M_i
+        3 test     Page's test of the mistakes of f_1 (see `Arow`): an alarm if f_1 is wrong and
+                   g > alarm
+        4 join     |S| < B, m < 1 - |S|/B, d = Q·k, δ = 1 - k·d > tolerance: x joins S with
+                   coefficients 0, D = (d, -1); Q, C_1, C_2 += D·Dᵀ/δ. m = m_1 up to the first
+                   alarm, its round included; afterwards m = min(m_1, m_2)
+        5 update   each head with m_i < 1 (at an alarm not f_1), r = max(0.001, 0.3·e_i²):
+                   u = C_i·k; b = 1/(k·u + r); a_i += (1 - m_i)·y·b·u; C_i -= b·u·uᵀ
+        6 count    x joins the statistics of the features
+        7 alarm    if |S| > B/2, the B/2 examples with the largest ‖a_2j‖²/Q_jj stay, and both heads
+                   are projected onto their span. a_1 = 0, C_1 = Q, e_1 and g start again. All rows
+                   so far count half in the statistics of the features
+        8 forget   after rounds 16, 32, …:  C_2 ← q·C_2 + (1-q)·Q,  q = (1 - 1/500)^16
+        9 metric   after rounds 2, 4, 8, …; after an alarm 64, 128, 256, … rounds later
+
+    A change of the metric:
 
         spread     s2_j: the variance of feature j, divided by the share of rows where it is not 0
         relevance  |S| < 10: R_j = 1/d, d the number of features that vary; else, with g_j the mean
-                   over S of (∂f/∂x_j)²·s2_j:  λ = max(0.1, 60d/(60d + t)),
-                   R_j = (1 - λ)·g_j/Σg + λ/d
+                   over S of (∂f/∂x_j)²·s2_j, f = (1-w)·f_1 + w·f_2:
+                   λ = max(0.1, 60d/(60d + t)),  R_j = (1 - λ)·g_j/Σg + λ/d
         metric     P_j = √(R_j/s2_j), up to the common factor; a feature that has not varied has
                    the square of its first value that is not 0 as s2, and R = λ/d
+        stay       Σ_j R_j·|log(P_j/P_j before)| < 0.05, over the features that vary: nothing
+                   changes
         κ          |S| >= 10: "without neighbours" if the median distance in S to the nearest other
                    example exceeds 1
-        f          examples within `tolerance` of the span of older ones leave S; the prior of f is
-                   replaced by that of the new kernel, and the evidence from the rounds is kept
+        f          examples within `tolerance` of the span of older ones leave S; the prior of each
+                   head is replaced by that of the new kernel, and the evidence from the rounds is
+                   kept
 
     Before the first change, P_j = 1/(√n·|x_j|), x_j the first value of feature j that is not 0 and
-    n the number of such values in the first row. With `multiclass=shared`, g is summed over the k
-    classes, and t in λ is multiplied by √(k - 1).
+    n the number of such values in the first row. With `multiclass=shared`, margin, loss and update
+    are those of `Arow`, g is summed over the k classes, and t in λ is multiplied by √(k - 1). An
+    example of weight v has the noise r/v in both heads. Symbols: B `budget`, g_0 `alarm`.
 
-    `tracker=off`: everything else is as in `Arow`, with its defaults.
-
-    `tracker=on`: two heads f_1 (steady) and f_2 (tracker) on one S learn as in `Arow`, each from
-    its own margin m_i and mean loss; M_i ← (1 - 1/200)·M_i + 1 if f_i is wrong. The prediction is
-
-        F = (1-w)·clip(f_1, ±1.5) + w·clip(f_2, ±1.5),   w = 1/(1 + exp(0.5·(M_2 + 2 - M_1))).
-
-        join       x joins S if |S| < B and min(m_1, m_2) < 1 - |S|/B, up to `tolerance`
-        forget     after rounds 16, 32, …:  C_2 ← q·C_2 + (1-q)·Q,  q = (1 - 1/500)^16
-        alarm      Page's test of f_1 (see `Arow`): f_1 starts again with a_1 = 0, C_1 = Q. If
-                   |S| > B/2, the B/2 examples with the largest ‖a_2j‖²/Q_jj stay, and both heads
-                   are projected onto their span. The metric changes 256, 512, 1024, … rounds later
-        metric     g from the gradients of (1-w)·f_1 + w·f_2; t counts all rounds
+    `tracker=off` is the rule of version 1.0: f_1 alone, everything else as in `Arow` with its
+    defaults. An alarm resets the learner, its metric included; t and the changes of the metric
+    count from there, and no change is left out.
 
     Examples
     --------
@@ -94,7 +109,7 @@ class Metron(SecondOrderLearner):
     >>> from ahpatron_cli.datasets import load_sample
     >>> X, y = load_sample()
     >>> play(Metron(budget=100), X, y).tally.mistakes
-    131
+    132
     """
 
     name = "metron"
@@ -105,7 +120,7 @@ class Metron(SecondOrderLearner):
     budget: int = budget_parameter()
     alarm: float = as_in(Arow, "alarm", 12.0, over=None, at_least=1)
     multiclass: str = multiclass_parameter(SHARED, REST)
-    tracker: str = choice("", "a second memory that follows a concept that moves", "off", "on")
+    tracker: str = choice("", "a second memory that follows a concept that moves", "on", "off")
 
     next_call = 1
     _change_is_due = False  # after the last round of the last block
@@ -202,9 +217,9 @@ class Metron(SecondOrderLearner):
         rounds = since
         if isinstance(f, TwoMemories):
             rounds = self.round + 1  # its metric is never reset
-        f.change(rounds, self.tolerance)
-        self.metric_changes += 1
-        self.effective_features = f.metric.effective
+        if f.change(rounds, self.tolerance):
+            self.metric_changes += 1
+            self.effective_features = f.metric.effective
 
     def update_both(self, f: TwoMemories, y: Any) -> bool:
         """Update both heads; whether one of them has changed."""
@@ -219,7 +234,8 @@ class Metron(SecondOrderLearner):
         lowest = min(steady.margin, tracker.margin)
         if lowest < HINGE:
             room = 1.0 - f.size / self.budget  # 1 - |S|/B
-            if f.size < self.budget and lowest < room:
+            margin = lowest if self.restarts else steady.margin
+            if f.size < self.budget and margin < room:
                 f.enter(self.tolerance)
             if steady.margin < HINGE and not alarm:
                 updated = self._learn(steady)

@@ -1,11 +1,14 @@
 """Draw the pictures of README and docs/ into docs/pictures.
 
-    python docs/make_pictures.py [mistakes | budget | certificate | session | data_way]...
+    python docs/make_pictures.py [mistakes | budget | drift | certificate | session | data_way]...
     python docs/make_pictures.py budget RESULTS.jsonl
+    python docs/make_pictures.py drift STREAM.csv
 
 - mistakes: of metron and others on six data sets, from the table in docs/metron.md
 - budget: AMR against B, from docs/pictures/budget.csv. With RESULTS.jsonl, which
   `python tests/benchmarks/metron.py run FOLDER RESULTS.jsonl --only curve` writes, that is updated.
+- drift: mistake rate of the last 2,000 rounds on elec, from docs/pictures/drift.csv. With
+  STREAM.csv, the stream with its label in the column `label`, that is measured again.
 - certificate: mistakes made and certified on longer and longer beginnings of rings
 - session: the README's first session as a terminal
 - data_way: from bytes to a table
@@ -34,6 +37,7 @@ for library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):  # before NumPy: as
 REPOSITORY = Path(__file__).resolve().parents[1]
 FOLDER = REPOSITORY / "docs/pictures"
 BUDGETS = FOLDER / "budget.csv"
+DRIFT = FOLDER / "drift.csv"
 sys.path.insert(0, str(REPOSITORY / "tests"))
 
 from ahpatron_cli.output.pictures import spread  # noqa: E402
@@ -249,6 +253,58 @@ def panel(
         canvas.text(right + 26, height + 4, name, bold, style=f"fill:{colour}")
 
 
+WINDOW = 2000
+"""Rounds of which the picture of drift shows the mistake rate."""
+STREAMED = {
+    "ahpatron+": ("-l", "ahpatron+", "--scale", "standard", "--sigma", "auto"),
+    "metron 1.0 (tracker=off)": ("-l", "metron", "-p", "tracker=off"),
+    "metron, two memories": ("-l", "metron"),
+}
+
+
+def measure_drift(stream: Path) -> None:
+    """Mistake rates of the last rounds along a stream, every 500 rounds, as a small CSV."""
+    from support.command import Ahpatron
+
+    with tempfile.TemporaryDirectory() as folder, DRIFT.open("w", newline="") as file:
+        ahpatron = Ahpatron(Path(folder))
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["learner", "round", "rate"])
+        for name, options in STREAMED.items():
+            windowed = ("--label", "label", "--window", WINDOW, "--curve", "c.csv")
+            ahpatron.succeed("run", stream.resolve(), *windowed, *options)
+            for row in csv.DictReader(ahpatron.read("c.csv").splitlines()):
+                if int(row["round"]) % 512 == 0 and int(row["round"]) >= WINDOW:
+                    writer.writerow([name, row["round"], f"{100 * float(row['recent_rate']):.2f}"])
+
+
+def drift() -> None:
+    """Mistake rate of the last rounds along elec, a line per learner."""
+    with DRIFT.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    curves: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in rows:
+        curves[row["learner"]].append((float(row["round"]), float(row["rate"])))
+    title = f"Mistakes of the last {WINDOW:,} rounds on elec: two memories make the fewest"
+    canvas = Canvas(870, 330, title)
+    last = max(x for points in curves.values() for x, _ in points)
+    axes = Axes(canvas, (45, 40, 620, 230), (0, last), (0, 25))
+    axes.frame(
+        f"elec: mistakes of the last {WINDOW:,} rounds, %",
+        "round",
+        range(0, 45001, 5000),
+        range(0, 26, 5),
+    )
+    ends = {name: axes.at(*points[-1])[1] for name, points in curves.items()}
+    heights = spread(list(ends.values()), gap=18, low=40, high=270)
+    for (name, points), height, colour in zip(curves.items(), heights, COLOURS, strict=False):
+        path = [axes.at(x, min(y, 25)) for x, y in points]
+        bold = "bold" if name == "metron, two memories" else ""
+        canvas.line(path, stroke=colour, stroke_width="3" if bold else "1.5")
+        canvas.text(675, height + 4, name, bold, style=f"fill:{colour}")
+    canvas.write("drift.svg")
+
+
 def certificate() -> None:
     """Mistakes made and certified on the first N rows of rings."""
     from support.command import Ahpatron
@@ -355,11 +411,13 @@ def data_way() -> None:
     canvas.write("data_way.svg")
 
 
-PICTURES = {one.__name__: one for one in (mistakes, budget, certificate, session, data_way)}
+PICTURES = {one.__name__: one for one in (mistakes, budget, drift, certificate, session, data_way)}
 
 if __name__ == "__main__":
     asked = sys.argv[1:]
     for given in [word for word in asked if word.endswith(".jsonl")]:
         aggregate(Path(given))
-    for wanted in [word for word in asked if not word.endswith(".jsonl")] or PICTURES:
+    for given in [word for word in asked if word.endswith(".csv")]:
+        measure_drift(Path(given))
+    for wanted in [word for word in asked if word in PICTURES] or PICTURES:
         PICTURES[wanted]()

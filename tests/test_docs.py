@@ -20,7 +20,7 @@ from ahpatron_cli.core import ALGORITHM
 from ahpatron_cli.core.registry import REGISTRY
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import to_json
-from ahpatron_cli.settings import old_names
+from ahpatron_cli.settings import Settings, old_names
 from ahpatron_cli.sweep.results_file import ResultsFile
 from support.command import REPOSITORY, Ahpatron
 from support.documents import PAGES, blocks, commands, furnish, read, run, same_output
@@ -252,4 +252,4 @@ def test_running_lists_every_old_name_of_an_option() -> None:
     for line in section.splitlines():
         old = line.split("|")[1] if line.startswith("| `") else ""
         listed.update(re.findall(r"(?<!\S)`?(--?[a-z-]+)", old))
-    assert listed == old_names()
+    assert listed == old_names(Settings.__subclasses__())

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import ahpatron_cli
 from ahpatron_cli.output.escape import ascii_signs, encodable, spreadsheet_text, visible
 
-BEYOND = frozenset("−\ufeffòé")
-"""The minus sign of HTML, the byte order mark of files, and names of people."""
+BEYOND = frozenset("−\ufeffòé\xa0")
+"""Minus in HTML, byte order marks, names of people, spaces in the help until lines are broken."""
 
 
 @pytest.mark.parametrize(

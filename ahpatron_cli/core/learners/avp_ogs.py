@@ -20,6 +20,7 @@ from ahpatron_cli.core.learners.base import (
 from ahpatron_cli.core.numerics import NEAR_SPAN, under
 from ahpatron_cli.core.parameters import as_in, real
 from ahpatron_cli.core.span import SpanExpansion
+from ahpatron_cli.core.state import StateReader
 from ahpatron_cli.core.tally import mistaken
 
 
@@ -76,6 +77,10 @@ class AvpOgs(Learner):
     step = 0.0  # λ
     mistaken_squares = 1.0  # Λ
     state_fields = ("step", "mistaken_squares")
+
+    def check(self, state: StateReader) -> None:
+        if not (self.step > 0.0 and self.mistaken_squares >= 1.0):
+            raise state.refusal("mistaken_squares", "has an invalid value")
 
     def resolved(self, horizon: int | None) -> Self:
         """A copy with α = 100/T, T the given horizon or the length of the stream."""

@@ -161,6 +161,8 @@ class Metron(SecondOrderLearner):
             raise state.refusal("alarm_rounds", "does not fit the rounds")
         if self.tracker_led > self.round:
             raise state.refusal("tracker_led", "does not fit the rounds")
+        if self.tracker == "on" and self.update_below != math.inf:
+            raise state.refusal("update_below", "leaves out rounds, and both memories need all")
 
     def memories(self, f: TwoMemories) -> Memories:
         """What the two memories have done so far."""

@@ -131,7 +131,7 @@ class RecentMistakes:
         return {"window": window, "drifts": tuple(self.drifts)}
 
     def _reset_test(self) -> None:
-        """Start Page's test anew, with one mistake in two rounds as the first rate."""
+        """Restart Page's test, with one mistake in two rounds as the first rate."""
         self._wrong = 1
         self._seen = 2
         self._page = 0.0

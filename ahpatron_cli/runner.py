@@ -289,7 +289,7 @@ class Run:
         return scores
 
     def _measure(self, scores: Floats, labels: Floats) -> None:
-        """Update recent mistake rate, curve and ranking with rounds that were played."""
+        """Update recent mistake rate, curve and ranking with new rounds."""
         if scores.ndim > 1:
             wrong = predicted(scores) != labels
         else:
@@ -529,8 +529,8 @@ def begin(
     )
 
 
-def play(dataset: RowsInMemory, run: Run, observers: Sequence[Observer] = ()) -> RunResult:
-    """Play all rounds of a pass over a file in memory, in the order of its repeat."""
+def run_pass(dataset: RowsInMemory, run: Run, observers: Sequence[Observer] = ()) -> RunResult:
+    """Run all rounds of a pass over a file in memory, in the order of its repeat."""
     rounds = dataset.count_rounds()
     order = run.options.order(run.repeat, rounds)
     batches = dataset.batches(order)
@@ -548,7 +548,7 @@ def run_repeat(
     """Run one pass over one permutation of a file in memory, from its first round."""
     rounds = dataset.count_rounds()
     run = begin(dataset, setup, options, repeat=repeat, horizon=rounds)
-    return play(dataset, run, observers)
+    return run_pass(dataset, run, observers)
 
 
 def run_parallel(

@@ -180,7 +180,7 @@ def option(
 def options_of(group: type[Group]) -> dict[str, Option]:
     """The options of a group, by the names of their fields."""
     found = {}
-    for one in dataclasses.fields(group):  # type: ignore[arg-type]
+    for one in dataclasses.fields(group):  # type: ignore[arg-type]  # groups are dataclasses
         declared: Option = one.metadata["option"]
         found[one.name] = dataclasses.replace(
             declared,

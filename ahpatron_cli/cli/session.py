@@ -45,9 +45,9 @@ from ahpatron_cli.runner import (
     Setup,
     begin,
     near_tie_warning,
-    play,
     run_batches,
     run_parallel,
+    run_pass,
     run_repeat,
     with_sigma,
 )
@@ -69,7 +69,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class _Played:
+class _Finished:
     """A file on which all learners have run."""
 
     path: str
@@ -127,21 +127,21 @@ class Session:
         """
         may_restart = not (self.saved or self.predictions or self.job.options.costs)
         try:
-            played = self._play(path, may_restart=may_restart)
+            finished = self._run_learners(path, may_restart=may_restart)
         except NewLabelError as found:
             if not may_restart:
                 raise
             self.stderr.note(f"{found}: the run starts again with all labels of the file")
-            played = self._play(path, may_restart=False)
+            finished = self._run_learners(path, may_restart=False)
         if self.job.options.curve:
             several = len(self.job.paths) > 1
             windowed = self.job.options.window > 0
-            curves = curves_of(path, played.results, names_path=several, windowed=windowed)
+            curves = curves_of(path, finished.results, names_path=several, windowed=windowed)
             self.curves += curves
-        self._note_and_warn(played)
-        return self._report(played)
+        self._note_and_warn(finished)
+        return self._report(finished)
 
-    def _play(self, path: str, *, may_restart: bool) -> _Played:
+    def _run_learners(self, path: str, *, may_restart: bool) -> _Finished:
         """Open a file, let all learners run on it, and close it."""
         options = self.job.options
         started = time.perf_counter()
@@ -160,7 +160,7 @@ class Session:
         if not options.in_memory:  # reading alternated with learning: subtract the latter
             learning = sum(result.seconds for result in results)
             load_seconds = max(time.perf_counter() - started - learning, 0.0)
-        return _Played(
+        return _Finished(
             path=path,
             dataset=dataset,
             summary=summary,
@@ -264,7 +264,7 @@ class Session:
         runs.clear()  # a learner that has finished is let go
         results = []
         for setup in setups:
-            results.append(play(dataset, begun.pop(0), observers))
+            results.append(run_pass(dataset, begun.pop(0), observers))
             for repeat in range(1, options.repeats):
                 result = run_repeat(dataset, setup, options, repeat=repeat, observers=observers)
                 results.append(result)
@@ -289,43 +289,43 @@ class Session:
 
     # Messages and the report ----------------------------------------------------------------------
 
-    def _note_and_warn(self, played: _Played) -> None:
+    def _note_and_warn(self, finished: _Finished) -> None:
         """Print the notes and warnings about a file."""
-        scale = played.dataset.encoder.scale
-        for note in played.summary.notes:
+        scale = finished.dataset.encoder.scale
+        for note in finished.summary.notes:
             self.stderr.note(note)
-        own_kernels = [setup.learner for setup in played.setups if setup.kind.own_kernel]
+        own_kernels = [setup.learner for setup in finished.setups if setup.kind.own_kernel]
         for learner in own_kernels if scale != "none" else ():
             self.stderr.note(f"--scale {scale} is applied, but {learner} does not need it")
-        warnings = [text for result in played.results for text in result.warnings]
-        if played.summary.sorted_labels and not self.job.options.shuffle:
+        warnings = [text for result in finished.results for text in result.warnings]
+        if finished.summary.sorted_labels and not self.job.options.shuffle:
             warnings.append("the rows are sorted by label; --shuffle permutes them")
-        warnings += near_tie_warning(result.record for result in played.results)
-        encoder = played.dataset.encoder
-        kernels = {setup.kernel for setup in played.setups if setup.kernel}
+        warnings += near_tie_warning(result.record for result in finished.results)
+        encoder = finished.dataset.encoder
+        kernels = {setup.kernel for setup in finished.setups if setup.kernel}
         unshifted = any(KERNELS[name].distance is None for name in kernels)
         if encoder.scaler and not encoder.dense and unshifted:
             warnings.append(f"--scale {scale} divides sparse data and does not shift them")
         for warning in dict.fromkeys(warnings):
             self.stderr.warn(warning)
 
-    def _report(self, played: _Played) -> Report:
+    def _report(self, finished: _Finished) -> Report:
         """The report of a file."""
-        summary = played.summary
+        summary = finished.summary
         runs = [
             structs.replace(result.record, unlabelled=summary.unlabelled, ended_by=self.ended_by)
-            for result in played.results
+            for result in finished.results
         ]
         return Report(
             version=__version__,
             data=summary.record,
             runs=runs,
-            load_seconds=played.load_seconds,
+            load_seconds=finished.load_seconds,
             shuffled=self.job.options.shuffle,
-            certified=self._certificates(played),
+            certified=self._certificates(finished),
         )
 
-    def _certificates(self, played: _Played) -> list[Certificate | tuple[str, ...]] | None:
+    def _certificates(self, finished: _Finished) -> list[Certificate | tuple[str, ...]] | None:
         """The certificates of all runs; None without --certify."""
         options = self.job.options
         if not options.certify:
@@ -333,10 +333,10 @@ class Session:
         from ahpatron_cli.certify import certified
 
         return certified(
-            dataset=played.dataset,
-            data=played.summary.record,
-            setups=played.setups,
-            results=played.results,
+            dataset=finished.dataset,
+            data=finished.summary.record,
+            setups=finished.setups,
+            results=finished.results,
             seed=options.seed,
             asked=options.theorem,
         )

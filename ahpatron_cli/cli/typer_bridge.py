@@ -89,7 +89,7 @@ def for_typer(command: Callable[..., R]) -> Callable[..., R]:
             parameters.append(changed)
     parameters += map(_parameter, options.values())
     parameters.append(_USUAL_HELP)
-    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # Typer reads it
     called.__annotations__ = {one.name: one.annotation for one in parameters}
     return called
 
@@ -153,7 +153,7 @@ def _parameter(option: Option) -> Parameter:
         count=option.counts,
         autocompletion=_completion(option),
     )
-    annotation = Annotated[kind, declared]  # type: ignore[valid-type]
+    annotation = Annotated[kind, declared]  # type: ignore[valid-type]  # made here
     return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 

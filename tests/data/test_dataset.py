@@ -53,12 +53,12 @@ def piped(text: bytes) -> Source:
 
 def loaded(path: str, **options: object) -> RowsInMemory:
     with open_source(path) as source:
-        return load(source, Preparation(**options))  # type: ignore[arg-type]
+        return load(source, Preparation(**options))  # type: ignore[arg-type]  # of any type
 
 
 def whole(dataset: Dataset, **options: object) -> Batch:
     """All examples of a data set."""
-    batches = list(dataset.batches(**options))  # type: ignore[arg-type]
+    batches = list(dataset.batches(**options))  # type: ignore[arg-type]  # of any type
     rows = [Batch(compressed(one.rows), labels=one.labels, lines=one.lines) for one in batches]
     return Batch.concatenate(rows)
 

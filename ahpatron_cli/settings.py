@@ -615,7 +615,6 @@ class OperatingPoint(Group):
         "--probability",
         default=False,
         belongs_to="call",
-        usual=True,
         help="Add the probability of each label to the predictions: columns probability_LABEL.",
     )
     threshold: str | None = option(
@@ -623,7 +622,6 @@ class OperatingPoint(Group):
         default=None,
         metavar="P",
         belongs_to="stream",
-        usual=True,
         help="Predict the positive one of two labels if its probability is at least P. "
         "[default: if f(x) >= 0, or as saved with the model]",
     )

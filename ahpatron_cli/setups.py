@@ -11,7 +11,7 @@ from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.registry import GUIDE, find_learner, is_path
 from ahpatron_cli.data.dataset import Preparation
-from ahpatron_cli.data.tables import TableOptions
+from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
 from ahpatron_cli.grid import Choice, Layer, expand, finite, parameters
 from ahpatron_cli.runner import LISTING, Setup
@@ -225,12 +225,7 @@ def preparation_of(data: Data, tables: Tables, given: Given) -> Preparation:
         positive = parse_label(data.positive)
         classes = _parse_classes(data.classes)
     return Preparation(
-        limit=data.limit,
-        max_features=data.max_features,
-        warm_up=data.warm_up,
-        allow_new_features=data.allow_new_features,
-        scale=data.scale,
-        layout=data.layout,
+        data=data,
         positive=positive,
         labels=classes,
         table=table_options(tables, given, positive=data.positive, classes=data.classes),

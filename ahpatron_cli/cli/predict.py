@@ -332,11 +332,10 @@ class Scorer:
 def _preparation_of(settings: PredictSettings) -> Preparation:
     """How data are prepared, besides what the model says."""
     from ahpatron_cli.data.dataset import Preparation
-    from ahpatron_cli.data.tables import TableOptions
+    from ahpatron_cli.data.table_options import TableOptions
 
     return Preparation(
-        max_features=settings.data.max_features,
+        data=settings.data,
         may_lack_labels=True,
-        allow_new_features=settings.data.allow_new_features,
         table=TableOptions(id=settings.tables.id),
     )

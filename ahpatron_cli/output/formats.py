@@ -61,7 +61,7 @@ def to_text(
     if format in ("jsonl", "csv"):
         rows = [row for document in documents for row in _run_rows(document)]
         return rows_text(rows, format)
-    return _page_text(run_page(documents), format, terminal)
+    return page_text(run_page(documents), format, terminal)
 
 
 def _run_rows(document: RunDocument) -> Iterator[Json]:
@@ -96,7 +96,7 @@ def summary_to_text(
     if format in ("jsonl", "csv"):
         rows = _matrix_rows(summary) if only_matrix else _setting_rows(summary)
         return rows_text(rows, format)
-    return _page_text(summary_page(summary, only_matrix=only_matrix), format, terminal)
+    return page_text(summary_page(summary, only_matrix=only_matrix), format, terminal)
 
 
 def trials_to_text(trials: Sequence[Outcome], format: str) -> str:
@@ -116,7 +116,8 @@ def json_text(document: object, indent: int | None = 2) -> str:
     return json.dumps(document, allow_nan=False, ensure_ascii=True, indent=indent) + "\n"
 
 
-def _page_text(page: Page, format: str, terminal: render.Terminal | None) -> str:
+def page_text(page: Page, format: str, terminal: render.Terminal | None) -> str:
+    """A page in a format for people; see `to_text`."""
     if terminal and format == "table":
         return terminal.page(page)
     renderer = render.FORMATS[format]()

@@ -138,6 +138,9 @@ def _run_table(document: RunDocument) -> Table:
     all_shared = all(line.params.get("multiclass") == "shared" for line in means)
     if several_classes and not all_shared:
         notes.append("One learner per class: support is the largest; |N_T| and halvings are sums.")
+    thresholds = [run.threshold for run in document.runs if run.threshold is not None]
+    if thresholds:
+        notes.append(f"{_positive(document)} is predicted from probability {thresholds[0]:g} on.")
     return Table(
         kind="run",
         name=document.data.path,
@@ -268,14 +271,19 @@ def _confusion_table(document: RunDocument, runs: Sequence[RunRecord]) -> Table:
     )
 
 
+def _positive(document: RunDocument) -> str:
+    """Name of the positive one of two labels."""
+    names = document.data.label_names
+    if names:
+        return names[-1]
+    return "+1"
+
+
 def _metrics_table(document: RunDocument) -> Table:
     """Table of metrics, as means over the repeats."""
     title = "metrics"
     if len(document.data.labels) <= 2:
-        positive = "+1"
-        if document.data.label_names:
-            positive = document.data.label_names[-1]
-        title = f"metrics of label {positive}"
+        title = f"metrics of label {_positive(document)}"
     columns = [
         _learners(document),
         _means(document, "Precision %", "precision", text=percent),
@@ -284,7 +292,9 @@ def _metrics_table(document: RunDocument) -> Table:
         _means(document, "Balanced error %", "balanced_error", text=percent),
         _means(document, "Kappa", "kappa", text=_four_decimals),
         _means(document, "AUC", "auc", text=_four_decimals),
-        _means(document, "Log loss", "log_loss", text=_four_decimals),
+        _means(document, "Avg. precision", "average_precision", text=_four_decimals),
+        _means(document, "Log loss", "log_loss", priority=2, text=_four_decimals),
+        _means(document, "Brier", "brier", text=_four_decimals),
     ]
     return Table(
         kind="metrics",
@@ -346,10 +356,13 @@ def _terms_table(document: RunDocument) -> Table:
         if one.quantities:
             known = [f"{name} = {short(number, 6)}" for name, number in one.quantities.items()]
             quantities.append(f"{learner}: {', '.join(known)}.")
-    columns = []
-    for heading in _TermRow._fields:
-        cells = [getattr(row, heading) for row in rows]
-        columns.append(Column(heading, cells, left=heading in ("Learner", "Term")))
+    columns = [
+        Column("Learner", [row.learner for row in rows], left=True),
+        Column("Term", [row.symbol for row in rows], left=True),
+        Column("Factor", [row.factor for row in rows], 1),
+        Column("Value", [row.value for row in rows], 1),
+        Column("Product", [row.product for row in rows]),
+    ]
     return Table(
         kind="terms",
         name=document.data.path,
@@ -360,13 +373,13 @@ def _terms_table(document: RunDocument) -> Table:
 
 
 class _TermRow(NamedTuple):
-    """A row of the table of terms, by its headings."""
+    """The texts of a row of the table of terms."""
 
-    Learner: str
-    Term: str
-    Factor: str
-    Value: str
-    Product: str
+    learner: str
+    symbol: str
+    factor: str = ""
+    value: str = ""
+    product: str = ""
 
 
 def _term_rows(learner: str, certificate: Certificate) -> Iterator[_TermRow]:
@@ -378,7 +391,7 @@ def _term_rows(learner: str, certificate: Certificate) -> Iterator[_TermRow]:
         yield _TermRow(learner, term.symbol, factor, value, f"{term.product:.2f}")
         learner = ""  # once is enough
         total += term.product
-    yield _TermRow("", "sum", "", "", f"{total:.2f}")
+    yield _TermRow("", "sum", product=f"{total:.2f}")
 
 
 def _largest_bounds(document: RunDocument) -> dict[str, Certificate | None]:

@@ -30,7 +30,7 @@ from ahpatron_cli.data.libsvm.grammar import Fault, hint_of
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import STDIN_NAME, Source
-from ahpatron_cli.data.tables import TableOptions
+from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.metrics import metrics_of
 from ahpatron_cli.number_text import counted, share, short

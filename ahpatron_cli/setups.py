@@ -11,7 +11,7 @@ from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.registry import GUIDE, find_learner, is_path
 from ahpatron_cli.data.dataset import Preparation
-from ahpatron_cli.data.tables import TableOptions
+from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
 from ahpatron_cli.grid import Choice, Layer, expand, finite, parameters
 from ahpatron_cli.runner import LISTING, Setup

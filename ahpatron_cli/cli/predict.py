@@ -230,7 +230,7 @@ class Scorer:
 def _preparation_of(settings: PredictSettings) -> Preparation:
     """How data are prepared, besides what the model says."""
     from ahpatron_cli.data.dataset import Preparation
-    from ahpatron_cli.data.tables import TableOptions
+    from ahpatron_cli.data.table_options import TableOptions
 
     return Preparation(
         max_features=settings.data.max_features,

@@ -21,6 +21,7 @@ from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, width_of
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.encoder import Encoder, Name, Weights, as_wide_as_needed, labelled_rows
+from ahpatron_cli.data.file_formats import is_table
 from ahpatron_cli.data.label_codes import LabelCodes, SeenLabels
 from ahpatron_cli.data.labels import OTHER, PLAIN_PAIRS, Labels, LabelTally, describe, find_labels
 from ahpatron_cli.data.layout import is_dense
@@ -29,7 +30,8 @@ from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import Source, changed
-from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
+from ahpatron_cli.data.table_options import TableOptions
+from ahpatron_cli.data.tables import TableReader, check_features
 from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.settings import Data, Layout, Scale

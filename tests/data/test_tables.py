@@ -28,7 +28,8 @@ from ahpatron_cli.data.csv_text import CsvReader
 from ahpatron_cli.data.dataset import Preparation, stream
 from ahpatron_cli.data.schema import Schema, Unseen
 from ahpatron_cli.data.source import Source, open_source
-from ahpatron_cli.data.tables import TableOptions, TableReader
+from ahpatron_cli.data.table_options import TableOptions
+from ahpatron_cli.data.tables import TableReader
 from ahpatron_cli.errors import ExitCode, UserError
 
 

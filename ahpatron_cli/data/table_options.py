@@ -1,0 +1,70 @@
+"""Options for the columns of a table, and for its labels."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ahpatron_cli.data.schema import (
+    listed,
+)
+from ahpatron_cli.errors import UserError, bad_data, suggestion, usage
+from ahpatron_cli.settings import Tables
+
+OptionText: TypeAlias = tuple[str, str]
+"""The name of an option and its value as text."""
+
+
+@dataclass(frozen=True)
+class TableOptions(Tables):
+    """Command-line options for tables, with those for their labels."""
+
+    positive: str | None = None
+    labels: tuple[str, ...] = ()
+    """All labels, for pipes, whose later rows are not known when the schema is inferred."""
+    given: tuple[str, ...] = ()
+    """Options for tables only that the user has given, which LIBSVM text refuses."""
+
+    @property
+    def words(self) -> tuple[OptionText, ...]:
+        """Options that differ from their defaults."""
+        found: list[OptionText] = []
+        if self.label:
+            found.append(("label", self.label))
+        if self.id:
+            found.append(("id", self.id))
+        if self.positive:
+            found.append(("positive", self.positive))
+        if self.missing != Tables.missing:
+            found.append(("missing", self.missing))
+        found += [("drop", name) for name in self.drop]
+        found += [("category", name) for name in self.category]
+        return tuple(found)
+
+    def check(self, names: list[str], path: str) -> None:
+        """Refuse options that do not fit a table with these columns."""
+        if self.label is None:
+            last = shlex.quote(names[-1])
+            hint = f"the columns are {listed(names)}: often the last, --label {last}"
+            raise bad_data("a table requires --label COLUMN", path, line=1, hint=hint)
+        single = [name for name in (self.label, self.id) if name]
+        named = Counter([*single, *self.drop, *self.category])
+        for name, count in named.items():
+            if name not in names:
+                raise _no_column(name, names, path)
+            if count > 1:
+                raise usage(f"column {name!r} is named twice by --label, --id, --drop, --category")
+
+
+def _no_column(name: str, names: list[str], path: str) -> UserError:
+    """The error for an option that names a column which the table does not have."""
+    problem = f"no column has the name {name!r}"
+    hint = suggestion(name, names)
+    parts = name.split(",")
+    if set(parts) <= set(names):
+        hint = "repeat the option for each column"
+    elif not hint:
+        hint = f"the columns are {listed(names)}"
+    return bad_data(problem, path, line=1, hint=hint)

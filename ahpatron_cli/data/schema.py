@@ -61,6 +61,11 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
             names.append(f"{self.name} missing")
         return names
 
+    @property
+    def has_numbered_categories(self) -> bool:
+        """Whether some of the categories are numbers: then --category has named this column."""
+        return any(number(category) is not None for category in self.categories)
+
     def numbers(self, cells: Cells, path: str) -> Floats:
         """Number, days or category code of each row; NaN if missing."""
         if self.kind == "category":
@@ -240,6 +245,23 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         for column in self.columns:
             names += column.features
         return names
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the features are the columns, all of which have numbers."""
+        return all(column.kind == "number" and not column.indicator for column in self.columns)
+
+    def options_in_python(self) -> dict[str, Any]:
+        """The options for tables that this schema was made with, as far as it knows them."""
+        options: dict[str, Any] = {}
+        if self.missing != Tables.missing:
+            options["missing"] = self.missing
+        if self.dropped:
+            options["drop"] = list(self.dropped)
+        numbered = [column.name for column in self.columns if column.has_numbered_categories]
+        if numbered:
+            options["category"] = numbered
+        return options
 
     def label_names(self, labels: Iterable[float | None]) -> list[str | None]:
         """Names of label codes; None for a code that stands for several labels."""

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, get_args
 
 from ahpatron_cli.data.schema import listed
 from ahpatron_cli.errors import UserError, bad_data, suggestion, usage
-from ahpatron_cli.settings import Missing, Tables
+from ahpatron_cli.settings import Missing, Tables, deciding_texts
 
 _IN_PYTHON = ("missing", "category", "drop")
 """Options of tables that DataFrames have, too."""
@@ -31,17 +31,9 @@ class TableOptions(Tables):
     @property
     def words(self) -> tuple[OptionText, ...]:
         """Options that differ from their defaults."""
-        found: list[OptionText] = []
-        if self.label:
-            found.append(("label", self.label))
-        if self.id:
-            found.append(("id", self.id))
+        found = list(deciding_texts(self, Tables))
         if self.positive:
             found.append(("positive", self.positive))
-        if self.missing != Tables.missing:
-            found.append(("missing", self.missing))
-        found += [("drop", name) for name in self.drop]
-        found += [("category", name) for name in self.category]
         return tuple(found)
 
     def check(self, names: list[str], path: str) -> None:

@@ -54,6 +54,7 @@ from ahpatron_cli.core.rows import (
     compressed,
     unit_rows,
 )
+from ahpatron_cli.core.tally import chosen
 from ahpatron_cli.data.cells import Cells, LabelKind
 from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.frames import Frame, Record, as_frame, column_names, frame_cells
@@ -64,7 +65,7 @@ from ahpatron_cli.data.schema import Column, EncodedColumns, Schema, Unseen, lis
 from ahpatron_cli.data.table_options import options_in_python
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.model_file import Header, damaged, load_model, model_of, to_bytes
-from ahpatron_cli.output.predictions import chosen, label_names
+from ahpatron_cli.output.predictions import label_names
 from ahpatron_cli.runner import Setup, generator_seed
 from ahpatron_cli.sigma import MOST_TRIED_ROWS, auto_sigma
 

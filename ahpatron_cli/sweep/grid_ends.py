@@ -75,5 +75,7 @@ def _is_limit(setting: Setting, name: str, value: float) -> bool:
 def _equally_good_values(found: DatasetSummary, best: Setting, name: str) -> set[object]:
     """The values of a parameter in all settings of the learner that are as good as the best."""
     own = [one for one in found.settings if one.name == best.name and one.compared]
-    chosen = [one.cost for one in own if one.key == best.key]
-    return {one.params.get(name) for one in own if one.cost in chosen} | {best.params.get(name)}
+    chosen = [one.exact_mean for one in own if one.key == best.key]
+    return {one.params.get(name) for one in own if one.exact_mean in chosen} | {
+        best.params.get(name)
+    }

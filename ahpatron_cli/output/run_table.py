@@ -18,6 +18,7 @@ from ahpatron_cli.output.table import (
     Page,
     Table,
     data_facts,
+    statistic_columns,
     support_text,
 )
 from ahpatron_cli.records import Report, RunRecord, SummaryRecord
@@ -131,6 +132,7 @@ def _run_table(report: Report) -> Table:
         _means(report, "Alarms", "alarms", priority=6, text=_count_unless_zero),
         _means(report, "Tracker %", "tracker_share", priority=7, text=_percent_unless_zero),
         _means(report, "Metric changes", "metric_changes", priority=6),
+        *statistic_columns(summary),
         _means(report, "Seconds", "seconds", priority=3, text=seconds),
     ]
     notes = []

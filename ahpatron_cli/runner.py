@@ -151,7 +151,7 @@ class RunOptions:
     """Whether to compute metrics for each pass."""
     window: int = 0
     """Number of last rounds for the recent mistake rate; 0: not computed."""
-    costs: Mapping[float | str, float] = field(default_factory=dict)
+    weights: Mapping[float | str, float] = field(default_factory=dict)
     """Weights of examples by label (--weight); other labels have weight 1."""
     probability: bool = False
     """Whether answers have probabilities."""
@@ -210,7 +210,7 @@ class Run:
         horizon: int | None = None,
         *,
         classes: tuple[float, ...] | None = None,
-        costs: tuple[float, ...] | None = None,
+        weights: tuple[float, ...] | None = None,
         state: State | None = None,
         confusion: Confusion | None = None,
         same_file: bool = False,
@@ -228,7 +228,7 @@ class Run:
         self.path = path
         self.options = options
         self.repeat = repeat
-        self.costs = costs
+        self.weights = weights
         self._classes = classes
         self.player = self._new_player(horizon)
         if state is not None:
@@ -274,7 +274,7 @@ class Run:
         classes = len(self._classes) if self._classes else 2
         seed = generator_seed(self.options.seed, self.repeat, setup.learner)
         player = Player(learner, kernel, classes=classes, seed=seed, horizon=horizon)
-        if self.costs is not None and not player.learner.takes_costs:
+        if self.weights is not None and not player.learner.takes_costs:
             raise ParameterError(f"{setup.learner} cannot weigh examples", "costs")
         return player
 
@@ -366,10 +366,10 @@ class Run:
         first = self.rounds + 1
         labels = batch.labels
         weights = None
-        if self.costs is not None:
+        if self.weights is not None:
             numbers = labels if self._classes else labels > 0
-            costs = np.array(self.costs)
-            weights = costs[numbers.astype(int)]
+            by_label = np.array(self.weights)
+            weights = by_label[numbers.astype(int)]
         try:
             return self.player.feed(batch.rows, labels, weights)
         except NumericalError as error:
@@ -439,7 +439,7 @@ class Run:
             metrics=self._metrics(),
             statistics=_other_statistics(statistics),
             threshold=self.options.threshold,
-            costs=self.costs,
+            weights=self.weights,
             **(self.recent.facts() if self.recent else {}),
         )
 
@@ -607,7 +607,7 @@ def begin(
     dataset: Dataset, setup: Setup, options: RunOptions, repeat: int, horizon: int | None
 ) -> Run:
     """Create a `Run` over a file, from its first round."""
-    costs = dataset.costs(options.costs)
+    weights = dataset.weights(options.weights)
     return Run(
         setup,
         path=dataset.name,
@@ -615,7 +615,7 @@ def begin(
         repeat=repeat,
         horizon=horizon,
         classes=dataset.encoder.classes,
-        costs=costs,
+        weights=weights,
     )
 
 

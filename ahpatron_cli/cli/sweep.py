@@ -165,6 +165,7 @@ def _show(
     summary = summarise_trials(outcomes, results.contents.headers, search.criterion)
     session.warn_of_results(summary, outcomes, stderr)
     session.warn_of_unequal_trials(summary, stderr)
+    session.warn_of_grid_ends(summary, stderr)
     session.note_other_editions(results.contents.trials, outcomes, path=results.path, stderr=stderr)
     export(summary, outcomes, settings.summary, output=settings.output, stderr=stderr)
     print_summary(summary, outcomes, settings.summary, format=settings.output.format)

@@ -218,13 +218,16 @@ def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: 
 
 
 def warn_of_unequal_trials(summary: SweepSummary, stderr: Stderr) -> None:
-    """Warn, even with --quiet, of trials that are missing, and of several editions.
+    """Warn, even with --quiet, of missing trials, and of several machines or editions.
 
     Some formats have no room for footnotes.
     """
     names: dict[str, list[str]] = {}
     for found in summary.datasets:
         _warn_of_missing_trials(found, stderr)
+        if len(found.timed_on) > 1:
+            machines = "; ".join(found.timed_on)
+            stderr.warn(f"{found.name}: seconds of several machines are averaged: {machines}")
         for one in found.settings:
             editions = names.setdefault(one.learner, [])
             if one.name not in editions:

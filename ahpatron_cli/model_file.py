@@ -54,6 +54,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Width: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 FEW = msgspec.Meta(min_length=2, max_length=MAX_CLASSES)
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 _LABEL_TYPES = r"bool|u?int(8|16|32|64)|float(16|32|64)|str|object|datetime64\[\w+\]"
 LabelType: TypeAlias = Annotated[str, msgspec.Meta(pattern=rf"^({_LABEL_TYPES})$")]
 OptionValue: TypeAlias = bool | int | float | str | list[str]
@@ -80,8 +81,12 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     """Rounds of the last stream; `digest` is their checksum. Checkpoints continue after them."""
     digest: Count = 0
     positive: Number | None = None
-    costs: tuple[Positive, ...] | None = None
+    weights: tuple[Positive, ...] | None = msgspec.field(default=None, name="costs")
     """Weights of examples (--weight), in the order of `labels`."""
+    threshold: Share | None = None
+    """The probability from which +1 was predicted (--threshold)."""
+    confusion: tuple[tuple[Count, Count], tuple[Count, Count]] | None = None
+    """Rounds by true and predicted label, if there is a threshold: `state.tally` has sign(f)."""
     label_type: LabelType | None = None
     """NumPy dtype of the labels in Python; None if the model was made by the command line."""
     scale: Scale = Data.scale
@@ -154,14 +159,17 @@ class Model:
     def run(self, data: str, options: RunOptions | None = None, *, same_file: bool = False) -> Run:
         """A `Run` that continues the model on this data; `same_file`: it was trained on it."""
         options = replace(options or RunOptions(), seed=self.header.seed)
+        if options.threshold is None:
+            options = replace(options, threshold=self.header.threshold)
         try:
             return Run(
                 self.setup,
                 path=data,
                 options=options,
                 classes=self.header.classes,
-                costs=self.header.costs,
+                weights=self.header.weights,
                 state=self.state,
+                confusion=self.header.confusion,
                 same_file=same_file,
             )
         except (StateError, ParameterError, NumericalError) as error:
@@ -387,7 +395,7 @@ def _check_header(header: Header) -> None:
     else:
         known = {label for label in labels if label is not None}
         legal = list(labels) == sorted(known)
-    if header.costs and len(header.costs) != len(labels):
+    if header.weights and len(header.weights) != len(labels):
         legal = False
     if not legal:
         raise StateError("its labels or their costs cannot be right")

@@ -6,7 +6,7 @@ Field names are the public interface of `--format json`; they change only with `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean, stdev
@@ -26,6 +26,8 @@ DOCUMENT_VERSION = 1
 
 Json: TypeAlias = dict[str, Any]
 ParamValue: TypeAlias = int | float | str
+Statistic: TypeAlias = int | float | str | None
+"""A statistic of a learner of the user's own; None if it is not a number."""
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Number: TypeAlias = int | float
 """A label or weight: an int if it is integral, as it is shown and stored."""
@@ -54,47 +56,48 @@ class TrialData(DataRecord, frozen=True):
     shuffled: bool = True
     prefix: Count | None = None
     """Number of rounds of each permutation that were run (successive halving); None: all."""
-    costs: tuple[tuple[Number | str, Number], ...] = ()
+    weights: tuple[tuple[Number | str, Number], ...] = field(default=(), name="costs")
     """Pairs of label and weight of its examples (--weight), by label; others have weight 1."""
     table: tuple[tuple[str, str], ...] = ()
     """Options for the columns of a table, as pairs of name and text."""
     max_features: Count = Data.max_features
     layout: str = Data.layout
+    others: tuple[tuple[str, str], ...] = ()
+    """Any other option of the data that decides the rounds, as pairs of name and text."""
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """Key that is equal for trials on the same data set, whatever the file name is."""
         file = self.sha256 or self.path
-        first = (file, self.limit, self.scale, self.positive, self.shuffled, self.costs, self.table)
-        later = set(DECIDING) - {"limit", "scale", "positive"}
-        return (*first, *self._given(later))  # without later ones, as in older results files
+        return (
+            file,
+            self.limit,
+            self.scale,
+            self.positive,
+            self.shuffled,
+            self.weights,
+            tuple(sorted(self.table)),
+            *sorted(self.others),
+        )
 
     @property
     def options(self) -> list[tuple[str, str]]:
         """The options that make another data set of a file, as pairs of name and value."""
-        costs = [("cost", f"{label}={cost}") for label, cost in self.costs]
-        chosen = list(self._given(DECIDING))
-        return [*self.table, *chosen, *costs]
+        weights = [("cost", f"{label}={weight}") for label, weight in self.weights]
+        chosen = self._given("limit", "scale", "positive")
+        return [*self.table, *chosen, *self.others, *weights]
 
     @property
     def all_options(self) -> list[tuple[str, str]]:
         """All command-line options that prepare the data, as pairs of name and value."""
-        others = set(PREPARED) - set(DECIDING)
-        return [*self.options, *self._given(others)]
+        return [*self.options, *self._given("max_features", "layout")]
 
-    def _given(self, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    def _given(self, *names: str) -> Iterator[tuple[str, str]]:
         """Those of the named fields that differ from their defaults."""
         for one in structs.fields(TrialData):
             value = getattr(self, one.name)
             if one.name in names and value != one.default:
-                option = one.name.replace("_", "-")
-                yield option, str(value)
-
-
-DECIDING = ("limit", "scale", "positive")
-"""Options of `Preparation` that make another data set of a file; trials differ if these do."""
-PREPARED = (*DECIDING, "max_features", "layout")
-"""All fields of `TrialData` that are options of `Preparation`."""
+                yield one.name, str(value)
 
 
 class ThisFile(Struct, frozen=True):
@@ -124,6 +127,13 @@ class Metrics(Struct, frozen=True):
     8 million scores."""
     log_loss: float | None = None
     """Mean of -log P(y), with probabilities fitted to earlier rounds; null if not known."""
+    average_precision: float | None = None
+    """Mean precision over the positive examples, each with all that f ranks at least as high; null
+    where AUC is null, except without negative examples, and in results files of earlier versions.
+    """
+    brier: float | None = None
+    """Mean of (P(+1) - [y = +1])², with the same probabilities as the log loss; with more classes
+    the sum over the classes."""
 
 
 class Window(Struct, frozen=True):
@@ -184,16 +194,20 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     per class, the mean."""
     metrics: Metrics | None = None
     """Only with `--metrics`."""
+    threshold: float | None = None
+    """The probability from which +1 was predicted; only with `--threshold`."""
     classes: tuple[Number, ...] | None = None
     """Labels of all classes, if there are more than two."""
     by_class: tuple[tuple[Count, ...], ...] | None = field(default=None, name="confusion")
     """Rounds by true class (rows) and predicted class (columns), if there are more than two."""
     window: Window | None = None
     """Recent mistake rate; only with `--window`."""
-    costs: tuple[float, ...] | None = None
+    weights: tuple[float, ...] | None = field(default=None, name="costs")
     """Weights of examples, in the order of the labels of the data; only with `--weight`."""
     drifts: tuple[int, ...] | None = None
     """Rounds in which a rise of the mistake rate was detected; only with `--window`."""
+    statistics: Mapping[str, Statistic] | None = None
+    """Other statistics that a learner of the user's own reports, by name."""
 
     @property
     def exact_rate(self) -> Fraction:
@@ -219,11 +233,13 @@ OPTIONAL = (
     "alarms",
     "tracker_share",
     "metrics",
+    "threshold",
     "classes",
     "confusion",
     "window",
     "costs",
     "drifts",
+    "statistics",
 )
 """Fields of a run that are omitted from JSON if they are null."""
 
@@ -276,6 +292,8 @@ class Outcome(Struct, frozen=True):
     """Version of the program that ran it."""
     header: Count = 0
     """Number of its header in the results file; 0: it is not stored."""
+    machine: str | None = None
+    """Host and processor that ran it; None if it was not recorded, as up to version 1.0."""
 
     @property
     def edition(self) -> Edition:
@@ -289,7 +307,7 @@ class Outcome(Struct, frozen=True):
         return *self.edition, *setting_key(self)
 
 
-class SummaryRecord(Struct, frozen=True):
+class LearnerMeans(Struct, frozen=True, omit_defaults=True):
     """Summary of a learner over its repeats, with sample standard deviations (n - 1)."""
 
     learner: str
@@ -300,6 +318,8 @@ class SummaryRecord(Struct, frozen=True):
     margin_updates_mean: float
     support_size_mean: float | None
     seconds_mean: float
+    statistics_mean: Mapping[str, float] | None = None
+    """Means of the numbers in `RunRecord.statistics`; only if there are any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,7 +347,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Report:
+class RunDocument:
     """All runs on one data set, as printed by `ahpatron run DATA`."""
 
     version: str
@@ -343,9 +363,9 @@ class Report:
         """Runs grouped by learner and parameters, in order of first appearance."""
         return grouped(self.runs, setting_key)
 
-    def summary(self) -> list[SummaryRecord]:
+    def means(self) -> list[LearnerMeans]:
         """Mean and standard deviation of each learner over its repeats."""
-        return [summarise(runs) for runs in self.by_learner()]
+        return [means_of(runs) for runs in self.by_learner()]
 
 
 def setting_key(record: Any) -> tuple[Any, ...]:
@@ -370,11 +390,11 @@ def mean_sd(values: Sequence[Fraction]) -> tuple[float, float | None]:
     return float(sum(values) / len(values)), sd
 
 
-def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
+def means_of(runs: Sequence[RunRecord]) -> LearnerMeans:
     """Summarise the repeats of one learner."""
     sizes = [run.support_size for run in runs if run.support_size is not None]
     mean, sd = mean_sd([run.exact_rate for run in runs])
-    return SummaryRecord(
+    return LearnerMeans(
         learner=runs[0].learner,
         params=runs[0].params,
         repeats=len(runs),
@@ -383,29 +403,49 @@ def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
         margin_updates_mean=fmean(run.margin_updates for run in runs),
         support_size_mean=fmean(sizes) if sizes else None,
         seconds_mean=fmean(run.seconds for run in runs),
+        statistics_mean=_statistics_mean(runs),
     )
 
 
-def to_json(report: Report) -> Json:
+def _statistics_mean(runs: Sequence[RunRecord]) -> dict[str, float] | None:
+    """The mean of each statistic that is a number; None if there is none."""
+    known: dict[str, list[float]] = {}
+    for run in runs:
+        for name, value in (run.statistics or {}).items():
+            if isinstance(value, int | float):
+                known.setdefault(name, []).append(value)
+    return {name: fmean(values) for name, values in known.items()} or None
+
+
+def to_json(document: RunDocument) -> Json:
     """The document of `--format json`: plain values only."""
     return {
         "schema": DOCUMENT_VERSION,
-        "version": report.version,
-        "data": to_builtins(report.data),
-        "runs": runs_to_json(report),
-        "summary": [with_params(line) for line in report.summary()],
-        "load_seconds": report.load_seconds,
+        "version": document.version,
+        "data": to_builtins(document.data),
+        "runs": runs_to_json(document),
+        "summary": [with_params(line) for line in document.means()],
+        "load_seconds": document.load_seconds,
     }
 
 
-def runs_to_json(report: Report) -> list[Json]:
+def runs_to_json(document: RunDocument) -> list[Json]:
     """The element `runs` of the JSON document; certificates only with `--certify`."""
-    runs = [run_to_json(run) for run in report.runs]
-    for run, certified in zip(runs, report.certified or (), strict=False):
-        reasons = list(certified) if isinstance(certified, tuple) else []
-        run["certificate"] = None if reasons else dict(vars(certified))
-        run["uncertified"] = reasons
+    runs = [run_to_json(run) for run in document.runs]
+    for run, certified in zip(runs, document.certified or (), strict=False):
+        if isinstance(certified, tuple):
+            run["certificate"] = None
+            run["uncertified"] = list(certified)
+        else:
+            run["certificate"] = _certificate_to_json(certified)
+            run["uncertified"] = []
     return runs
+
+
+def _certificate_to_json(certificate: Certificate) -> Json:
+    """A certificate as JSON; each term also has its product."""
+    terms = [{**term._asdict(), "product": term.product} for term in certificate.terms]
+    return {**vars(certificate), "terms": terms}
 
 
 def run_to_json(run: RunRecord) -> Json:

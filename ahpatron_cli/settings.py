@@ -9,7 +9,7 @@ Nothing heavy is imported here: `ahpatron --help` must answer at once.
 """
 
 import dataclasses
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin
 
@@ -32,9 +32,19 @@ Missing: TypeAlias = Literal["indicator", "zero", "mean", "refuse"]
 Format: TypeAlias = Literal["table", "json", "jsonl", "csv", "markdown", "latex"]
 DocumentFormat: TypeAlias = Literal["table", "json"]
 RowFormat: TypeAlias = Literal["csv", "jsonl"]
+PredictionFormat: TypeAlias = Literal["csv", "jsonl", "table", "json"]
 SearchName: TypeAlias = Literal["grid", "halving"]
 MetricName: TypeAlias = Literal[
-    "mistake_rate", "balanced_error", "precision", "recall", "f1", "kappa", "auc", "log_loss"
+    "mistake_rate",
+    "balanced_error",
+    "precision",
+    "recall",
+    "f1",
+    "kappa",
+    "auc",
+    "average_precision",
+    "log_loss",
+    "brier",
 ]
 
 LARGEST = 10**18
@@ -193,6 +203,21 @@ def options_of(group: type[Group]) -> dict[str, Option]:
     return found
 
 
+def deciding_texts(values: Group, group: type[Group]) -> Iterator[tuple[str, str]]:
+    """Options of a group that decide the rounds and differ from their defaults.
+
+    Yields pairs of the name in saved files and the text; one pair for each value of a repeatable
+    option.
+    """
+    for name, one in options_of(group).items():
+        value = getattr(values, name)
+        if one.belongs_to == "call" or value == one.default:
+            continue
+        values_of_one = value if one.is_repeatable else [value]
+        for each in values_of_one:
+            yield one.saved_as, str(each)
+
+
 def listed(words: Collection[str]) -> str:
     """Words as in a sentence: `a, b or c`."""
     *first, last = words or ("",)
@@ -275,7 +300,7 @@ class Guarantees(Group):
         "--certify",
         default=False,
         belongs_to="call",
-        excludes=("weight", "resume", "checkpoint"),
+        excludes=("weight", "resume", "checkpoint", "threshold"),
         help="Also show the bound that the learner's theorem guarantees on these data; reads them "
         "again.",
     )
@@ -550,7 +575,8 @@ class Output(Group):
         "--metrics",
         default=False,
         belongs_to="call",
-        help="Add precision, recall, F1, balanced error, Cohen's κ, AUC and log loss.",
+        help="Add precision, recall, F1, balanced error, Cohen's κ, AUC, average precision, log "
+        "loss and Brier score; `predict` also shows F1 for several thresholds.",
     )
     window: int | None = option(
         "--window",
@@ -591,6 +617,28 @@ class Output(Group):
         counts=True,
         excludes=("quiet",),
         help="Print more on stderr.",
+    )
+
+
+@dataclass(frozen=True)
+class OperatingPoint(Group):
+    """Probabilities, and from which probability a row is positive."""
+
+    panel = "Output"
+
+    probability: bool = option(
+        "--probability",
+        default=False,
+        belongs_to="call",
+        help="Add the probability of each label to the predictions: columns probability_LABEL.",
+    )
+    threshold: str | None = option(
+        "--threshold",
+        default=None,
+        metavar="P",
+        belongs_to="stream",
+        help="Predict the positive one of two labels if its probability is at least P. "
+        "[default: if f(x) >= 0, or as saved with the model]",
     )
 
 
@@ -830,20 +878,14 @@ class Prediction(Group):
         usual=True,
         help="Write to FILE; .csv or .jsonl decides the format. [default: to stdout]",
     )
-    format: RowFormat = option(
+    format: PredictionFormat = option(
         "--format",
         default="csv",
         belongs_to="call",
         metavar="FORMAT",
         usual=True,
-        help="What stdout shows: {legal}.",
-    )
-    probability: bool = option(
-        "--probability",
-        default=False,
-        belongs_to="call",
-        usual=True,
-        help="Add the probability of each label: columns probability_LABEL.",
+        help="What stdout shows: the rows as csv or jsonl, or only the figures of --metrics as "
+        "table or json.",
     )
 
 
@@ -966,6 +1008,7 @@ class RunSettings(Settings):
     order: Order = Order()
     guarantees: Guarantees = Guarantees()
     models: Models = Models()
+    operating_point: OperatingPoint = OperatingPoint()
     output: Output = Output()
 
 
@@ -1012,6 +1055,7 @@ class PredictSettings(Settings):
     data: Annotated[Data, Only("max_features", "allow_new_features")] = Data()
     saved: SavedLearner = SavedLearner()
     prediction: Prediction = Prediction()
+    operating_point: OperatingPoint = OperatingPoint()
     output: Annotated[Output, Only("metrics", "quiet")] = Output()
 
 

@@ -11,7 +11,7 @@ from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.registry import GUIDE, find_learner, is_path
 from ahpatron_cli.data.dataset import Preparation
-from ahpatron_cli.data.tables import TableOptions
+from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
 from ahpatron_cli.grid import Choice, Layer, expand, finite, parameters
 from ahpatron_cli.runner import LISTING, Setup
@@ -225,12 +225,7 @@ def preparation_of(data: Data, tables: Tables, given: Given) -> Preparation:
         positive = parse_label(data.positive)
         classes = _parse_classes(data.classes)
     return Preparation(
-        limit=data.limit,
-        max_features=data.max_features,
-        warm_up=data.warm_up,
-        allow_new_features=data.allow_new_features,
-        scale=data.scale,
-        layout=data.layout,
+        data=data,
         positive=positive,
         labels=classes,
         table=table_options(tables, given, positive=data.positive, classes=data.classes),
@@ -301,6 +296,16 @@ def parse_weights(data: Data, tables: Tables) -> dict[float | str, float]:
             raise usage(f"--weight {left} is given twice")
         weights[label] = weight
     return weights
+
+
+def parse_threshold(text: str | None) -> float | None:
+    """Parse the value of --threshold: a probability between 0 and 1."""
+    if text is None:
+        return None
+    threshold = finite(text)
+    if threshold is None or not 0 < threshold < 1:
+        raise usage(f"--threshold takes a probability between 0 and 1, got {text!r}")
+    return threshold
 
 
 def _is_legal(weight: float | None) -> TypeGuard[float]:

@@ -47,8 +47,9 @@ def convert(path: TablePath, *, settings: ConvertSettings) -> None:
     """
     from ahpatron_cli.atomic import check_outputs
     from ahpatron_cli.cli.stderr import Stderr
+    from ahpatron_cli.data.file_formats import is_table, looks_like_libsvm
     from ahpatron_cli.data.source import open_source
-    from ahpatron_cli.data.tables import TableReader, is_table, looks_like_libsvm
+    from ahpatron_cli.data.tables import TableReader
     from ahpatron_cli.setups import table_options
 
     raise_on_signals()

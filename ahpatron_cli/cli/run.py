@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ahpatron_cli.checkpoints import SavedRun
-    from ahpatron_cli.cli.session import Job, Session
+    from ahpatron_cli.cli.session import RunJob, Session
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.model_file import OptionValue
     from ahpatron_cli.runner import RunOptions, Setup
@@ -49,7 +49,7 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     --shuffle and --repeats hold the file in memory.
     """
     from ahpatron_cli.cli.run_output import check_output
-    from ahpatron_cli.cli.session import Job
+    from ahpatron_cli.cli.session import RunJob
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.setups import preparation_of
 
@@ -58,7 +58,7 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     _check_resumed(settings)
     notes: list[str] = []
     setups = _setups(settings, notes.append)
-    job = Job(
+    job = RunJob(
         setups=setups,
         options=_run_options(settings, setups),
         preparation=preparation_of(settings.data, settings.tables, settings.given),
@@ -106,7 +106,7 @@ def _setups(settings: RunSettings, note: Callable[[str], None]) -> list[Setup]:
 def _run_options(settings: RunSettings, setups: list[Setup]) -> RunOptions:
     """The options of the passes."""
     from ahpatron_cli.runner import RunOptions
-    from ahpatron_cli.setups import check_weights, parse_weights
+    from ahpatron_cli.setups import check_weights, parse_threshold, parse_weights
 
     weights = parse_weights(settings.data, settings.tables)
     check_weights(weights, setups)
@@ -118,7 +118,9 @@ def _run_options(settings: RunSettings, setups: list[Setup]) -> RunOptions:
         metrics=settings.output.metrics,
         window=settings.output.window or 0,
         curve=settings.output.curve is not None,
-        costs=weights,
+        weights=weights,
+        probability=settings.operating_point.probability,
+        threshold=parse_threshold(settings.operating_point.threshold),
         certify=settings.guarantees.certify,
         theorem=settings.guarantees.theorem,
     )
@@ -165,7 +167,7 @@ def _check_rereadable(path: str) -> None:
         raise usage(problem, "write it to a file first")
 
 
-def _saved_run(job: Job, settings: RunSettings, stderr: Stderr) -> SavedRun | None:
+def _saved_run(job: RunJob, settings: RunSettings, stderr: Stderr) -> SavedRun | None:
     """The model that the run continues or is saved to; None if there is none."""
     models = settings.models
     if not (models.save or models.resume or models.checkpoint):
@@ -203,7 +205,7 @@ def _decisive(settings: RunSettings) -> dict[str, OptionValue]:
     return found
 
 
-def _without_effect(job: Job, settings: RunSettings) -> Iterator[str]:
+def _without_effect(job: RunJob, settings: RunSettings) -> Iterator[str]:
     """Notes about options that have no effect."""
     passes = len(job.setups) * job.options.repeats
     writes_rows = settings.output.predictions is not None
@@ -211,9 +213,11 @@ def _without_effect(job: Job, settings: RunSettings) -> Iterator[str]:
         yield "--jobs has no effect: there is only one pass, or its rows are written"
     if "warm_up" in settings.given and not _warms_up(job):
         yield "--warm-up has no effect without --scale minmax or standard, or --sigma auto"
+    if settings.operating_point.probability and not writes_rows:
+        yield "--probability has no effect without --predictions: it adds columns to the rows"
 
 
-def _warms_up(job: Job) -> bool:
+def _warms_up(job: RunJob) -> bool:
     """Whether anything is computed from the first rows before the first round."""
     from ahpatron_cli.atomic import is_file
 
@@ -226,9 +230,9 @@ def _warms_up(job: Job) -> bool:
     return not all(is_file(path) for path in job.paths)  # the schema of a pipe
 
 
-def _play(job: Job, saved: SavedRun | None, settings: RunSettings, stderr: Stderr) -> Session:
+def _play(job: RunJob, saved: SavedRun | None, settings: RunSettings, stderr: Stderr) -> Session:
     """Run on all files, write the output files, and print the table."""
-    from ahpatron_cli.cli.run_output import export, print_reports
+    from ahpatron_cli.cli.run_output import export, print_documents
     from ahpatron_cli.cli.session import Session
     from ahpatron_cli.output.predictions import open_predictions
 
@@ -247,13 +251,13 @@ def _play(job: Job, saved: SavedRun | None, settings: RunSettings, stderr: Stder
         try:
             session.run()
         except UserError:
-            if session.reports:  # show the results of the files before the faulty one
-                print_reports(output, session.reports, stderr)
+            if session.documents:  # show the results of the files before the faulty one
+                print_documents(output, session.documents, stderr)
             raise
         with deferred():  # signals wait, so that all output files are written or none
             opened.close()
-            export(output, session.reports, session.curves)
-    print_reports(output, session.reports, stderr)
+            export(output, session.documents, session.curves)
+    print_documents(output, session.documents, stderr)
     return session
 
 
@@ -264,7 +268,7 @@ def _exit_code(session: Session, stderr: Stderr) -> ExitCode:
         return ExitCode.BROKEN_PIPE
     if session.ended_by is None:
         return ExitCode.OK
-    last = session.reports[-1].runs[0]
+    last = session.documents[-1].runs[0]
     rows = last.rounds + last.unlabelled
     stderr.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
     return ExitCode(128 + signal.Signals[session.ended_by])

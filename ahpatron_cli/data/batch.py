@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, sliced
+from ahpatron_cli.data.faults import FaultyRow, OnFaultyRow, RecentLines
 from ahpatron_cli.data.hashes import RowHash
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.source import Source, changed, first_batches
+from ahpatron_cli.errors import UserError
+from ahpatron_cli.settings import Data
 from ahpatron_cli.signals import StreamEnded, watch
 
 if TYPE_CHECKING:
@@ -128,18 +131,24 @@ class FileInfo:
 class Reader(ABC):
     """Reader of the examples of a source: iterating over it yields batches, once.
 
-    `on_wait` is called with the number of labelled rows so far if `head` has to wait for a pipe.
+    `on_wait` is called with the number of labelled rows so far if `head` has to wait for a pipe;
+    `on_faulty_row` with each faulty row, which is then left out. Without it, the first one is
+    raised.
     """
 
     def __init__(
         self,
         source: Source,
-        max_rows: int | None,
+        data: Data,
         on_wait: Callable[[int], None] = lambda rows: None,
+        on_faulty_row: OnFaultyRow | None = None,
     ) -> None:
         self.source = source
-        self._max_rows = max_rows
+        self._data = data
         self._on_wait = on_wait
+        self.on_faulty_row = on_faulty_row
+        self.recent = RecentLines()
+        """The lines that were read last."""
         self.rows_read = 0
         self.values_read = 0
         self.faults = 0
@@ -192,7 +201,7 @@ class Reader(ABC):
         The rest of the file is read for it, if the number of rows is not limited. A UserError if
         the file has changed since it was scanned; None if its end was not reached.
         """
-        if self._max_rows is not None:
+        if self._data.limit is not None:
             return None if watch.ended_by else self._row_hash.hexdigest()
         found = self.source.sha256()
         scanned = self.tally.sha256 if self.tally else None
@@ -200,9 +209,22 @@ class Reader(ABC):
             raise changed(self.source.name)
         return found
 
+    def refuse(self, line: int, error: UserError) -> None:
+        """Report a row that turned out to be faulty after it was read, or raise the error."""
+        if self.on_faulty_row is None:
+            raise error
+        raw = self.recent.line(line)
+        self._report(FaultyRow(line, raw, error))
+
+    def _report(self, row: FaultyRow) -> None:
+        """Count and report a faulty row."""
+        assert self.on_faulty_row is not None
+        self.faults += 1
+        self.on_faulty_row(row)
+
     def _note(self, batch: Batch) -> None:
         """Note what was read, before a batch is passed on."""
         self.rows_read += len(batch.labels)
         self.values_read += batch.values
-        if self._max_rows is not None:
+        if self._data.limit is not None:
             self._row_hash.add(batch)

@@ -11,7 +11,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +21,8 @@ from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, width_of
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.encoder import Encoder, Name, Weights, as_wide_as_needed, labelled_rows
+from ahpatron_cli.data.faults import OnFaultyRow
+from ahpatron_cli.data.file_formats import is_table
 from ahpatron_cli.data.label_codes import LabelCodes, SeenLabels
 from ahpatron_cli.data.labels import OTHER, PLAIN_PAIRS, Labels, LabelTally, describe, find_labels
 from ahpatron_cli.data.layout import is_dense
@@ -29,10 +31,11 @@ from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import Source, changed
-from ahpatron_cli.data.tables import TableOptions, TableReader, check_features, is_table
+from ahpatron_cli.data.table_options import TableOptions
+from ahpatron_cli.data.tables import TableReader, check_features
 from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.records import DataRecord
-from ahpatron_cli.settings import Data, Layout, Scale
+from ahpatron_cli.settings import Data, Layout
 from ahpatron_cli.signals import StreamEnded, watch
 
 CHUNK_ROWS = 16 * BLOCK
@@ -43,37 +46,31 @@ CHUNK_ROWS = 16 * BLOCK
 class Preparation:
     """Options for preparing a file before learners run on it."""
 
-    limit: int | None = Data.limit
-    scale: Scale = Data.scale
+    data: Data = Data()  # noqa: RUF009 - it cannot change
     positive: float | None = None
-    max_features: int = Data.max_features
-    warm_up: int = Data.warm_up
-    """Number of labelled rows at the start from which scales and σ are computed before round 1."""
+    """The label that is +1 for LIBSVM text; every other one is then -1."""
     labels: tuple[float, ...] | None = None
     """All labels in increasing order, for pipes, which cannot be scanned."""
-    layout: Layout = Data.layout
     may_lack_labels: bool = False
     """Whether rows without a label are accepted; their label is NaN."""
-    allow_new_features: bool = Data.allow_new_features
-    """Whether rows may have features that the model was not trained on."""
     table: TableOptions = TableOptions()  # noqa: RUF009 - it cannot change
     """Options for the columns of a table."""
 
     @property
     def learns_scale(self) -> bool:
         """Whether the scale is computed from the first rows."""
-        return self.scale in LEARNED_SCALES
+        return self.data.scale in LEARNED_SCALES
 
     @property
     def learned(self) -> str:
         """The scale as text, with the number of rows from which it is computed."""
         if self.learns_scale:
-            return f"{self.scale} of the first {self.warm_up}"
-        return self.scale
+            return f"{self.data.scale} of the first {self.data.warm_up}"
+        return self.data.scale
 
 
 @dataclass(frozen=True)
-class DataSummary:
+class ReadData:
     """Summary of a file after it was read."""
 
     record: DataRecord
@@ -131,7 +128,7 @@ class Dataset(ABC):
         """Labels in the order of their codes, as far as they were seen."""
         return self._seen.labels()
 
-    def costs(self, by_label: Weights) -> tuple[float, ...] | None:
+    def weights(self, by_label: Weights) -> tuple[float, ...] | None:
         """Weights of examples in the order of the labels, from --weight; None if there are none."""
         if not by_label:
             return None
@@ -145,14 +142,14 @@ class Dataset(ABC):
             return []
         return [label for label in named if not isinstance(label, str)]
 
-    def summary(self) -> DataSummary:
+    def finish(self) -> ReadData:
         """What was read, with its hash; for a stream, call this after all batches were read.
 
         A UserError if there is nothing to learn, or if the file has changed meanwhile.
         """
         schema = self.encoder.schema
         positive_named = schema is not None and schema.positive is not None
-        labels = self._seen.finish(self.preparation.limit, positive_named=positive_named)
+        labels = self._seen.finish(self.preparation.data.limit, positive_named=positive_named)
         encoding = describe(labels)
         label_names = None
         if schema:
@@ -172,7 +169,7 @@ class Dataset(ABC):
             sha256=self._sha256(),
             label_names=label_names,
         )
-        return DataSummary(
+        return ReadData(
             record=record,
             notes=notes,
             sorted_labels=self._seen.are_sorted,
@@ -185,7 +182,6 @@ class Dataset(ABC):
         """Yield raw examples in parts that are learned at once; sets `width` before each."""
         self.width = self.encoder.width
         for batch, open_rounds in _aligned(batches, first_round % BLOCK, waits):
-            self.encoder.check_width(batch, self.name)
             is_wider = width_of(batch.rows) > self.width
             step = rows  # signals are handled between batches
             if self.encoder.dense and is_wider:
@@ -224,7 +220,7 @@ class StreamedRows(Dataset):
 
     def warm_up(self) -> tuple[Rows, Floats]:
         """The first labelled rows and their labels; call this before `batches`."""
-        count = self.preparation.warm_up
+        count = self.preparation.data.warm_up
         head = labelled_rows(self._reader.head(count, wait=True), count)
         self.encoder.check_width(head, self.name)
         self._seen.check(head.labels, head.lines)
@@ -237,12 +233,27 @@ class StreamedRows(Dataset):
         assert order is None, "a stream has no order except its own"
         self._reader.head(1, wait=False)  # raises `StreamEnded` if a signal came before
         waits = self._reader.source.waits
-        parts = self._parts(self._reader.batches, first_round=first_round, rows=rows, waits=waits)
-        for part in parts:
-            self._seen.check(part.labels, part.lines)
+        sound = chain.from_iterable(map(self._sound, self._reader.batches))
+        for part in self._parts(sound, first_round=first_round, rows=rows, waits=waits):
             encoded = self.encoder.encode(part, self.width)
             self._seen.count(encoded.labels)
             yield encoded
+
+    def _sound(self, batch: Batch) -> Iterator[Batch]:
+        """Yield the rows that can be learned; a faulty one is refused after those before it."""
+        try:
+            self.encoder.check_width(batch, self.name)
+            self._seen.check(batch.labels, batch.lines)
+        except UserError as fault:
+            count = len(batch.labels)
+            if count == 1:
+                self._reader.refuse(int(batch.lines[0]), fault)
+                return
+            middle = count // 2
+            yield from self._sound(batch.part(slice(0, middle)))
+            yield from self._sound(batch.part(slice(middle, count)))
+            return
+        yield batch
 
     def _expected_labels(self, named: Iterable[Name]) -> list[float]:
         found = self._reader.scan()
@@ -279,7 +290,7 @@ class RowsInMemory(Dataset):
         return len(self._whole.labels)
 
     def warm_up(self) -> tuple[Rows, Floats]:
-        count = self.preparation.warm_up
+        count = self.preparation.data.warm_up
         head = labelled_rows(_first_rows(self._whole, count), count)
         self.encoder.check_width(head, self.name)
         encoded = self.encoder.encode(head)
@@ -298,7 +309,9 @@ class RowsInMemory(Dataset):
         """Yield the raw examples in the order of these row numbers."""
         for start in range(0, len(order), CHUNK_ROWS):
             stop = start + CHUNK_ROWS
-            yield self._whole.take(order[start:stop])
+            batch = self._whole.take(order[start:stop])
+            self.encoder.check_width(batch, self.name)
+            yield batch
 
     def _sha256(self) -> str | None:
         return self._hash
@@ -346,15 +359,18 @@ def stream(
     on_wait: Callable[[int], None] = _ignore_waiting,
     *,
     may_restart: bool = False,
+    on_faulty_row: OnFaultyRow | None = None,
 ) -> StreamedRows:
     """The rows of a source as a stream; the first rows are read now and held.
 
     `continued` is the encoder of a model that is continued: then no row is read yet. `on_wait` is
     called with the number of labelled rows so far if the warm-up has to wait for a pipe. With
     `may_restart`, a file whose first labels are a plain pair is not scanned; if another label
-    follows, `batches` raises `NewLabelError` and the caller must start again.
+    follows, `batches` raises `NewLabelError` and the caller must start again. `on_faulty_row` is
+    called with each faulty row, which is then left out; without it, the first one is raised after
+    all rows before it.
     """
-    reader = reader_of(source, preparation, continued, on_wait=on_wait)
+    reader = reader_of(source, preparation, continued, on_wait=on_wait, on_faulty_row=on_faulty_row)
     if continued:
         encoder = _continuing(continued, reader, preparation)
         return StreamedRows(reader, preparation, encoder, expected=())
@@ -412,6 +428,7 @@ def reader_of(
     *,
     on_wait: Callable[[int], None] = _ignore_waiting,
     faults: FaultLog | None = None,
+    on_faulty_row: OnFaultyRow | None = None,
 ) -> Reader:
     """The reader for a source, LIBSVM text or table, chosen by its content and name.
 
@@ -422,9 +439,9 @@ def reader_of(
     if not schema and not is_table(source, preparation.table):
         return SvmReader(
             source,
-            max_features=preparation.max_features,
-            max_rows=preparation.limit,
+            preparation.data,
             on_fault=faults.add if faults else None,
+            on_faulty_row=on_faulty_row,
             may_lack_labels=preparation.may_lack_labels,
             on_wait=on_wait,
         )
@@ -444,20 +461,19 @@ def _table_reader(
     faults: FaultLog | None,
 ) -> TableReader:
     """The reader for a table; see `reader_of`."""
-    if preparation.allow_new_features:
+    if preparation.data.allow_new_features:
         problem = "--allow-new-features is for LIBSVM text: the model has the columns of its table"
         raise usage(problem, "other columns are ignored")
     reader = TableReader(
         source,
         preparation.table,
         schema,
-        max_rows=preparation.limit,
+        data=preparation.data,
         may_lack_labels=preparation.may_lack_labels,
-        warm_up=preparation.warm_up,
         on_wait=on_wait,
         on_fault=faults.add_of_table if faults else None,
     )
-    check_features(reader.schema, preparation.max_features, source.name)
+    check_features(reader.schema, preparation.data.max_features, source.name)
     return reader
 
 
@@ -467,7 +483,8 @@ def _continuing(continued: Encoder, reader: Reader, preparation: Preparation) ->
         continued,
         width=max(continued.width, _width_of_table(reader.schema)),
         schema=reader.schema,
-        refuses_new_features=continued.refuses_new_features and not preparation.allow_new_features,
+        refuses_new_features=continued.refuses_new_features
+        and not preparation.data.allow_new_features,
     )
 
 
@@ -475,24 +492,24 @@ def _fitted(head: Batch, codes: LabelCodes, *, reader: Reader, preparation: Prep
     """The encoder for a source with these first rows and codes of labels."""
     encoder = Encoder(
         labels=codes,
-        dense=_is_dense(head, preparation.layout),
+        dense=_is_dense(head, preparation.data.layout),
         width=_width_of_table(reader.schema),
-        scale=preparation.scale,
+        scale=preparation.data.scale,
         schema=reader.schema,
     )
     if not preparation.learns_scale:
         return encoder
-    rows = labelled_rows(head, preparation.warm_up)
+    rows = labelled_rows(head, preparation.data.warm_up)
     encoder.check_width(rows, reader.source.name)
     converted = encoder.convert(rows.rows)
-    scaler = Scaler.fitted(converted, preparation.scale)
+    scaler = Scaler.fitted(converted, preparation.data.scale)
     return replace(encoder, scaler=scaler)
 
 
 def _deciding_rows(preparation: Preparation) -> int:
     """Number of first rows that decide on layout and scale."""
     if preparation.learns_scale:
-        return preparation.warm_up
+        return preparation.data.warm_up
     return BLOCK
 
 

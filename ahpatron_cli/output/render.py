@@ -342,6 +342,16 @@ _LATEX = {
     "|M'_T|": "$|M'_T|$",
     "L_T(f)": "$L_T(f)$",
     "‖f‖": r"$\|f\|$",
+    "√L_T(f)": r"$\sqrt{L_T(f)}$",
+    "√A": r"$\sqrt{A}$",
+    "√B": r"$\sqrt{B}$",
+    "√(2·B)": r"$\sqrt{2B}$",
+    "λ_t": r"$\lambda_t$",
+    "Δ_T": r"$\Delta_T$",
+    "Δ": r"$\Delta$",
+    "Σ": r"$\Sigma$",
+    "·": r"$\cdot$",
+    "²": "$^2$",
     "ζ̂": r"$\hat\zeta$",
     "±": r"$\pm$",
     "→": r"$\to$",
@@ -382,7 +392,7 @@ class Latex(Format):
 
     def value(self, text: str, column: Column) -> str:
         shown = self.escape(text)
-        if column.heading == "Learner":
+        if shown and column.heading == "Learner":
             return rf"\textsc{{{shown}}}"
         if column.heading != "Setting":
             return shown

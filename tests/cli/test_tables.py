@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from ahpatron_cli.cli.convert import libsvm_text
 from ahpatron_cli.data.libsvm.grammar import parse_line
 from ahpatron_cli.data.source import Source, open_source
-from ahpatron_cli.data.tables import TableOptions, TableReader
+from ahpatron_cli.data.table_options import TableOptions
+from ahpatron_cli.data.tables import TableReader
 from ahpatron_cli.model_file import load_model
 from support.command import Ahpatron, rows_of
 

@@ -1,0 +1,122 @@
+"""Which format a file has: LIBSVM text or a table, and the reader of its cells."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from ahpatron_cli.data.arrow import ArrowReader
+from ahpatron_cli.data.cells import (
+    number,
+)
+from ahpatron_cli.data.csv_text import CsvReader, OnFault, delimiter_of
+from ahpatron_cli.data.source import (
+    HEAD_BYTES,
+    JSON_HINTS,
+    PACKINGS,
+    Source,
+    as_word,
+)
+from ahpatron_cli.data.table_options import TableOptions
+from ahpatron_cli.errors import Place, UserError, bad_data
+
+ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
+TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
+_ARROW_MAGIC = (b"PAR1", b"ARROW1")
+"""First bytes of Parquet and of Arrow files."""
+_NO_NAMES = "#<{[@%|"
+"""Characters with which the header of a table does not begin."""
+_NO_HEADER = re.compile(r"(^|\s)[0-9]+:|\0|\ufffd.")
+"""What the header of a table does not contain: features of LIBSVM text, bytes that are no text."""
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(\{)\s*[\"}]|(\[)\s*[\[{])")
+"""Start of JSON lines, or of a JSON list."""
+_LIBSVM_ROW = re.compile(r"(\S+\s+)?(qid:\S+\s+)?[0-9]+:[-+.0-9eE]+(\s+[0-9]+:[-+.0-9eE]+)*")
+"""A row of LIBSVM text: a label, which may be missing, and features."""
+
+
+def is_table(source: Source, options: TableOptions) -> bool:
+    """Whether a source should be read as a table; to be called before reading from it.
+
+    Raises a usage error if options for tables are given with LIBSVM text.
+    """
+    name = source.name.lower()
+    for packing in PACKINGS:
+        name = name.removesuffix(packing)
+    head = source.head
+    if name.endswith(TABLE_SUFFIXES) or looks_like_table(head):
+        return True
+    if options.given and looks_like_libsvm(head):
+        flags = [f"--{option}" for option in options.given]
+        shown = ", ".join(flags)
+        problem = f"for tables only: {shown}; this is LIBSVM text"
+        hint = "leave it out; tables and LIBSVM files need commands of their own"
+        place = Place(source.name)
+        raise UserError(problem, place=place, hint=hint)
+    return options.expect_table
+
+
+def looks_like_libsvm(head: bytes) -> bool:
+    """Whether the first row of a file with these first bytes is LIBSVM text with features."""
+    text = head.decode("utf-8", "replace")
+    row = _first_row(text.removeprefix("\ufeff"))
+    is_whole = len(head) < HEAD_BYTES or row.endswith("\n")
+    if not is_whole:  # perhaps cut inside of its last feature
+        row = row.rpartition(" ")[0]
+    data = row.partition("#")[0].strip()
+    return _LIBSVM_ROW.fullmatch(data) is not None
+
+
+def _first_row(text: str) -> str:
+    """The first line that is neither blank nor a comment; empty if there is none."""
+    for line in text.splitlines(keepends=True):
+        content = line.strip()
+        if content and not content.startswith("#"):
+            return line
+    return ""
+
+
+def looks_like_table(head: bytes) -> bool:
+    """Whether a file with these first bytes is Parquet, Arrow or text with a header."""
+    if head.startswith(_ARROW_MAGIC):
+        return True
+    text = head.decode("utf-8", "replace")
+    first_line = text.partition("\n")[0]
+    line = first_line.removeprefix("\ufeff").strip()
+    if not line or line[0] in _NO_NAMES or _NO_HEADER.search(line):
+        return False
+    if delimiter_of(line) not in line:
+        return False
+    first_word = line.split()[0]
+    return number(first_word) is None
+
+
+def open_reader(source: Source, on_fault: OnFault = None) -> CsvReader | ArrowReader:
+    """The reader for a table, chosen by its first bytes or its name."""
+    name = source.name
+    is_arrow = source.head.startswith(_ARROW_MAGIC)
+    if is_arrow or name.lower().endswith(ARROW_SUFFIXES):
+        return _open_arrow(source)
+    json = _JSON.match(source.head)
+    if json:
+        bracket = json[1] or json[2]
+        word = as_word(name)
+        hint = JSON_HINTS[bracket].replace("FILE", word)
+        raise bad_data("this is JSON, not CSV", name, line=1, hint=hint)
+    return CsvReader(source.read1, name, on_fault)
+
+
+def _open_arrow(source: Source) -> ArrowReader:
+    """The reader for a Parquet or Arrow file, which must be a plain file."""
+    name = source.name
+    if not source.rereadable:
+        hint = "save it to a file, or write CSV"
+        raise bad_data("Parquet and Arrow are not read from a pipe", name, hint=hint)
+    packing = source.packing
+    if packing is not None:
+        problem = f"Parquet and Arrow files packed with {packing} are not read"
+        suffix = Path(name).with_suffix("").suffix
+        word = shlex.quote(name)
+        command = f"{packing} -dc {word} > unpacked{suffix}"
+        raise bad_data(problem, name, hint=f"unpack it: `{command}`")
+    return ArrowReader(name)

@@ -1,0 +1,82 @@
+"""Options for the columns of a table, and for its labels."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, get_args
+
+from ahpatron_cli.data.schema import listed
+from ahpatron_cli.errors import UserError, bad_data, suggestion, usage
+from ahpatron_cli.settings import Missing, Tables, deciding_texts
+
+_IN_PYTHON = ("missing", "category", "drop")
+"""Options of tables that DataFrames have, too."""
+OptionText: TypeAlias = tuple[str, str]
+"""The name of an option and its value as text."""
+
+
+@dataclass(frozen=True)
+class TableOptions(Tables):
+    """Command-line options for tables, with those for their labels."""
+
+    positive: str | None = None
+    labels: tuple[str, ...] = ()
+    """All labels, for pipes, whose later rows are not known when the schema is inferred."""
+    given: tuple[str, ...] = ()
+    """Options for tables only that the user has given, which LIBSVM text refuses."""
+
+    @property
+    def words(self) -> tuple[OptionText, ...]:
+        """Options that differ from their defaults."""
+        found = list(deciding_texts(self, Tables))
+        if self.positive:
+            found.append(("positive", self.positive))
+        return tuple(found)
+
+    def check(self, names: list[str], path: str) -> None:
+        """Refuse options that do not fit a table with these columns."""
+        if self.label is None:
+            last = shlex.quote(names[-1])
+            hint = f"the columns are {listed(names)}: often the last, --label {last}"
+            raise bad_data("a table requires --label COLUMN", path, line=1, hint=hint)
+        single = [name for name in (self.label, self.id) if name]
+        named = Counter([*single, *self.drop, *self.category])
+        for name, count in named.items():
+            if name not in names:
+                raise _no_column(name, names, path)
+            if count > 1:
+                raise usage(f"column {name!r} is named twice by --label, --id, --drop, --category")
+
+
+def _no_column(name: str, names: list[str], path: str) -> UserError:
+    """The error for an option that names a column which the table does not have."""
+    problem = f"no column has the name {name!r}"
+    hint = suggestion(name, names)
+    parts = name.split(",")
+    if set(parts) <= set(names):
+        hint = "repeat the option for each column"
+    elif not hint:
+        hint = f"the columns are {listed(names)}"
+    return bad_data(problem, path, line=1, hint=hint)
+
+
+def options_in_python(given: Mapping[str, Any] | None, names: Collection[str]) -> TableOptions:
+    """The options for a DataFrame with these columns, given by name; a ValueError for others."""
+    known = {} if given is None else dict(given)
+    unknown = known.keys() - _IN_PYTHON
+    if unknown:
+        legal = ", ".join(_IN_PYTHON)
+        raise ValueError(f"table has no option {min(unknown)!r}: one of {legal}")
+    for option in ("category", "drop"):
+        listed = known.get(option, ())
+        known[option] = (listed,) if isinstance(listed, str) else tuple(listed)
+    if known.get("missing", "zero") not in get_args(Missing):
+        legal = ", ".join(get_args(Missing))
+        raise ValueError(f"missing must be one of {legal}, got {known['missing']!r}")
+    for name in known["category"]:
+        if name not in names:
+            raise _no_column(name, list(names), "X")
+    return TableOptions(**known)

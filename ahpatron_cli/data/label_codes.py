@@ -125,6 +125,7 @@ class SeenLabels:
         for row, label in sorted(first_rows.items()):
             self._seen.add(label)
             if not self._fits(label):
+                self._seen.remove(label)
                 line = int(lines[row])
                 raise self._unexpected(label, line)
 

@@ -402,10 +402,19 @@ def runs_to_json(report: Report) -> list[Json]:
     """The element `runs` of the JSON document; certificates only with `--certify`."""
     runs = [run_to_json(run) for run in report.runs]
     for run, certified in zip(runs, report.certified or (), strict=False):
-        reasons = list(certified) if isinstance(certified, tuple) else []
-        run["certificate"] = None if reasons else dict(vars(certified))
-        run["uncertified"] = reasons
+        if isinstance(certified, tuple):
+            run["certificate"] = None
+            run["uncertified"] = list(certified)
+        else:
+            run["certificate"] = _certificate_to_json(certified)
+            run["uncertified"] = []
     return runs
+
+
+def _certificate_to_json(certificate: Certificate) -> Json:
+    """A certificate as JSON; each term also has its product."""
+    terms = [{**term._asdict(), "product": term.product} for term in certificate.terms]
+    return {**vars(certificate), "terms": terms}
 
 
 def run_to_json(run: RunRecord) -> Json:

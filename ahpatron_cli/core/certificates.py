@@ -2,7 +2,8 @@
 
 A theorem bounds a count of rounds for every comparator f, i.e. every fixed hypothesis.
 `comparators` computes hypotheses with small hinge loss and norm, `THEOREMS` lists the bounds with
-their conditions, and `certify` returns the smallest bound that applies to a run.
+their conditions, and `certify` returns the smallest bound that applies to a run. A bound is a sum
+of terms, each a factor times a quantity, so that a reader can compute it again.
 
 |M_T|    number of mistakes, with sign(0) = +1
 |M'_T|   number of rounds with y·f(x) <= 0
@@ -219,6 +220,19 @@ class Run:
     """ζ with `Σ ‖f_t - f̄_t‖ <= ζ·U·J` over J halvings."""
 
     @property
+    def quantities(self) -> dict[str, float]:
+        """The quantities in the formulas of theorems, by symbol."""
+        return {
+            "B": self.budget,
+            "U": self.radius,
+            "λ": self.step,
+            "ε": self.epsilon,
+            "ζ": self.zeta,
+            "|N_T|": self.margin_updates,
+            "Σλ_t": self.margin_steps,
+        }
+
+    @property
     def ratio(self) -> float:
         """U/√B."""
         return self.radius / sqrt(self.budget)
@@ -243,6 +257,41 @@ def _run_of(params: Params, counts: Counts) -> Run:
         if field.name in found:
             known[field.name] = found[field.name]
     return Run(**known)
+
+
+class Term(NamedTuple):
+    """A term of a bound: a factor times a quantity."""
+
+    symbol: str
+    """The quantity, as in the formula of the theorem."""
+    factor: float
+    value: float
+
+    @property
+    def product(self) -> float:
+        """The term itself."""
+        return self.factor * self.value
+
+
+Terms: TypeAlias = tuple[Term, ...]
+
+
+def _sum(terms: Iterable[Term]) -> float:
+    """The bound that these terms add up to."""
+    return sum(term.product for term in terms)
+
+
+def _loss(f: Comparator, factor: float) -> Term:
+    return Term("L_T(f)", factor, f.loss)
+
+
+def _square(f: Comparator, factor: float) -> Term:
+    return Term("‖f‖²", factor, f.norm**2)
+
+
+def _margins(run: Run, factor: float) -> Term:
+    """Δ_T, if it is a multiple of |N_T|."""
+    return Term("|N_T|", factor, run.margin_updates)
 
 
 Conditions: TypeAlias = dict[str, bool]
@@ -271,7 +320,12 @@ class Theorem:
     title: str
     learners: tuple[str, ...]
     """The learner of the theorem, then learners that are the same with other defaults."""
-    bound: Callable[[Comparator, Run], float]
+    formula: str
+    """The bound as text."""
+    terms: Callable[[Comparator, Run], Terms]
+    """The terms of the bound for a comparator."""
+    uses: tuple[str, ...] = ()
+    """Symbols of the other quantities in the formula, as in `Run.quantities`."""
     counts: Literal["mistakes", "failures"] = "failures"
     """The count that is bounded, as in `Certificate`."""
     conditions: Callable[[Run], Conditions] = _no_conditions
@@ -280,6 +334,10 @@ class Theorem:
     settings: Callable[[Params], Params] = _no_settings
     """Parameters that meet the conditions together with the given ones."""
 
+    def bound(self, f: Comparator, run: Run) -> float:
+        """The bound for a comparator."""
+        return _sum(self.terms(f, run))
+
     def failing(self, params: Params, counts: Counts | None = None) -> list[str]:
         """The conditions that fail; without counts, those that fail whatever happens in the run."""
         run = _run_of(params, counts or {})
@@ -287,27 +345,25 @@ class Theorem:
         return [text for text, holds in conditions.items() if not holds]
 
 
-def _theorem_1(f: Comparator, run: Run) -> float:
-    """Theorem 1: `2·L_T(f) + ‖f‖²`."""
-    return 2 * f.loss + f.norm**2
+def _theorem_1(f: Comparator, run: Run) -> Terms:
+    return _loss(f, 2), _square(f, 1)
 
 
-def _theorem_2(f: Comparator, run: Run) -> float:
-    """Theorem 2: `L_T(f) + ‖f‖·√L_T(f) + ‖f‖²`."""
-    mixed = f.norm * sqrt(f.loss)
-    return f.loss + mixed + f.norm**2
+def _theorem_2(f: Comparator, run: Run) -> Terms:
+    mixed = Term("‖f‖·√L_T(f)", 1, f.norm * sqrt(f.loss))
+    return _loss(f, 1), mixed, _square(f, 1)
 
 
-def _theorem_3(f: Comparator, run: Run) -> float:
-    """`(L_T(f) + ‖f‖²/(2λ) + (λ/2 - ε)·|N_T|)/(1 - λ/2)`: Theorem 3, solved for |M'_T|.
+def _theorem_3(f: Comparator, run: Run) -> Terms:
+    """Theorem 3, solved for |M'_T|.
 
     The sum of δ_t/(2λ) telescopes to at most ‖f‖²/(2λ). Corollary 1 is the case λ = 1.
     """
     step = run.step
-    square = f.norm**2 / (2 * step)
-    margins = (step / 2 - run.epsilon) * run.margin_updates
-    right = f.loss + square + margins
-    return right / (1 - step / 2)
+    divisor = 1 - step / 2
+    square = 1 / (2 * step * divisor)
+    margins = (step / 2 - run.epsilon) / divisor
+    return _loss(f, 1 / divisor), _square(f, square), _margins(run, margins)
 
 
 def _corollary_1_conditions(run: Run) -> Conditions:
@@ -327,14 +383,21 @@ def _theorem_3_conditions(run: Run) -> Conditions:
     }
 
 
-def _corollary_2(f: Comparator, run: Run) -> float:
-    """Corollary 2: `A + 9U² + 3U·√A`, `A = max(L_T(f) + 2U² + Σ_{t∈N_T}(λ_t/2 - ε), 0)`."""
+def _corollary_2(f: Comparator, run: Run) -> Terms:
+    """Corollary 2: the parts of A are terms of their own, as far as A is positive."""
     U = run.radius
-    margins = run.margin_steps / 2 - run.epsilon * run.margin_updates
     square = U**2
-    A = f.loss + 2 * square + margins
-    A = max(A, 0.0)
-    return A + 9 * square + 3 * U * sqrt(A)
+    parts = (
+        _loss(f, 1),
+        Term("U²", 2, square),
+        Term("Σλ_t", 1 / 2, run.margin_steps),
+        _margins(run, -run.epsilon),
+    )
+    A = _sum(parts)
+    rest = Term("U²", 9, square)
+    if A <= 0:
+        return (rest,)
+    return *parts, rest, Term("√A", 3 * U, sqrt(A))
 
 
 def _corollary_2_conditions(run: Run) -> Conditions:
@@ -348,20 +411,18 @@ def _corollary_2_conditions(run: Run) -> Conditions:
     }
 
 
-def _theorem_4(f: Comparator, run: Run) -> float:
-    """Theorem 4: `L + max(12·U/√B·L + Δ̄, 0.9·U/√B·L + √B/(2U)·‖f‖² + Δ_)`, L = L_T(f)."""
+def _theorem_4(f: Comparator, run: Run) -> Terms:
+    """Theorem 4: the terms of the larger of the two sums."""
     ratio = run.ratio
-    upper = _per_margin_update(3 * ratio, run)  # Δ̄
-    lower = _per_margin_update(ratio / sqrt(2), run)  # Δ_
-    square = f.norm**2 / (2 * ratio)
-    first = 12 * ratio * f.loss + upper
-    second = 0.9 * ratio * f.loss + square + lower
-    return f.loss + max(first, second)
+    first = _loss(f, 1 + 12 * ratio), _margins(run, _per_margin_update(3 * ratio, run))
+    lower = _per_margin_update(ratio / sqrt(2), run)
+    second = _loss(f, 1 + 0.9 * ratio), _square(f, 1 / (2 * ratio)), _margins(run, lower)
+    return max(first, second, key=_sum)
 
 
 def _per_margin_update(a: float, run: Run) -> float:
-    """`(a - ε)/(1 - a)·|N_T|`, negative if ε > a."""
-    return (a - run.epsilon) / (1 - a) * run.margin_updates
+    """`(a - ε)/(1 - a)`, the factor of |N_T| in Δ_T; negative if ε > a."""
+    return (a - run.epsilon) / (1 - a)
 
 
 def _theorem_4_conditions(run: Run) -> Conditions:
@@ -376,8 +437,8 @@ def _theorem_4_conditions(run: Run) -> Conditions:
     }
 
 
-def _theorem_6(f: Comparator, run: Run) -> float:
-    """`L + (a/γ)·L + ((1-2ζ)/γ)·‖f‖²·√B/U + (a - ε)/(1 - a)·|N_T|` at γ = 1 - a, L = L_T(f).
+def _theorem_6(f: Comparator, run: Run) -> Terms:
+    """Theorem 6 at γ = 1 - a.
 
     γ is a parameter of the analysis only, and the theorem allows every γ <= 1 - a. If ζ <= 1/2,
     γ = 1 - a gives the smallest bound. If ζ > 1/2, no other γ is proven: the proof divides the
@@ -385,12 +446,12 @@ def _theorem_6(f: Comparator, run: Run) -> float:
     the bound is proven for ζ = 0 only.
     """
     a = run.share
-    gamma = 1 - a
-    square = (1 - 2 * run.zeta) * f.norm**2
-    square *= sqrt(run.budget)
-    square /= run.radius
-    losses = f.loss + a / gamma * f.loss
-    return losses + square / gamma + _per_margin_update(a, run)
+    square = (1 - 2 * run.zeta) / (run.ratio * (1 - a))
+    return (
+        _loss(f, 1 / (1 - a)),
+        _square(f, square),
+        _margins(run, _per_margin_update(a, run)),
+    )
 
 
 def _theorem_6_conditions(run: Run) -> Conditions:
@@ -404,9 +465,8 @@ def _theorem_6_conditions(run: Run) -> Conditions:
     }
 
 
-def _forgetron_bound(f: Comparator, run: Run) -> float:
-    """`4·L_T(f) + 2·‖f‖²`."""
-    return 4 * f.loss + 2 * f.norm**2
+def _forgetron_terms(f: Comparator, run: Run) -> Terms:
+    return _loss(f, 4), _square(f, 2)
 
 
 def _forgetron_conditions(run: Run) -> Conditions:
@@ -465,21 +525,25 @@ THEOREMS: tuple[Theorem, ...] = (
         key="1",
         title="Theorem 1",
         learners=("perceptron",),
-        bound=_theorem_1,
+        formula="2·L_T(f) + ‖f‖²",
+        terms=_theorem_1,
         counts="mistakes",
     ),
     Theorem(
         key="2",
         title="Theorem 2",
         learners=("perceptron",),
-        bound=_theorem_2,
+        formula="L_T(f) + ‖f‖·√L_T(f) + ‖f‖²",
+        terms=_theorem_2,
         counts="mistakes",
     ),
     Theorem(
         key="corollary-1",
         title="Corollary 1",
         learners=("avp",),
-        bound=_theorem_3,
+        formula="2·L_T(f) + ‖f‖² + Δ_T, Δ_T = (1 - 2·ε)·|N_T|",
+        terms=_theorem_3,
+        uses=("ε", "|N_T|"),
         conditions=_corollary_1_conditions,
         settings=_corollary_1_settings,
     ),
@@ -487,7 +551,9 @@ THEOREMS: tuple[Theorem, ...] = (
         key="corollary-2",
         title="Corollary 2",
         learners=("avp",),
-        bound=_corollary_2,
+        formula="A + 9·U² + 3·U·√A, A = max(L_T(f) + 2·U² + Δ_T, 0), Δ_T = Σλ_t/2 - ε·|N_T|",
+        terms=_corollary_2,
+        uses=("U", "ε", "|N_T|", "Σλ_t"),
         conditions=_corollary_2_conditions,
         settings=_corollary_2_settings,
     ),
@@ -495,7 +561,9 @@ THEOREMS: tuple[Theorem, ...] = (
         key="3",
         title="Theorem 3",
         learners=("avp",),
-        bound=_theorem_3,
+        formula="(L_T(f) + ‖f‖²/(2·λ))/(1 - λ/2) + Δ_T, Δ_T = (λ/2 - ε)/(1 - λ/2)·|N_T|",
+        terms=_theorem_3,
+        uses=("λ", "ε", "|N_T|"),
         conditions=_theorem_3_conditions,
         settings=_theorem_3_settings,
     ),
@@ -503,7 +571,10 @@ THEOREMS: tuple[Theorem, ...] = (
         key="4",
         title="Theorem 4",
         learners=("ahpatron", "ahpatron+"),
-        bound=_theorem_4,
+        formula="L_T(f) + max(12·U/√B·L_T(f) + Δ(3·U/√B), 0.9·U/√B·L_T(f) + √B/(2·U)·‖f‖² + "
+        "Δ(U/√(2·B))), Δ(a) = (a - ε)/(1 - a)·|N_T|",
+        terms=_theorem_4,
+        uses=("B", "U", "ε", "|N_T|"),
         conditions=_theorem_4_conditions,
         settings=_theorem_4_settings,
     ),
@@ -511,7 +582,10 @@ THEOREMS: tuple[Theorem, ...] = (
         key="6",
         title="Theorem 6",
         learners=("ahpatron", "ahpatron+"),
-        bound=_theorem_6,
+        formula="L_T(f)/(1 - a) + (1 - 2·ζ)·√B/((1 - a)·U)·‖f‖² + Δ_T, Δ_T = (a - ε)/(1 - "
+        "a)·|N_T|, a = (1/4 + 9·ζ/2)·U/√B",
+        terms=_theorem_6,
+        uses=("B", "U", "ε", "ζ", "|N_T|"),
         conditions=_theorem_6_conditions,
         settings=_theorem_6_settings,
     ),
@@ -519,7 +593,8 @@ THEOREMS: tuple[Theorem, ...] = (
         key="forgetron",
         title="Dekel et al. 2008",
         learners=("forgetron",),
-        bound=_forgetron_bound,
+        formula="4·L_T(f) + 2·‖f‖²",
+        terms=_forgetron_terms,
         counts="mistakes",
         conditions=_forgetron_conditions,
         radius=_forgetron_radius,
@@ -560,6 +635,12 @@ class Certificate:
     comparator: str
     loss: float
     norm: float
+    formula: str
+    """The bound as text."""
+    quantities: Mapping[str, float]
+    """The other quantities in the formula, by symbol."""
+    terms: Terms
+    """The terms that add up to `bound`; the last one allows for rounding errors."""
 
 
 def certify(
@@ -604,7 +685,9 @@ def _certificate(
     best = bounds.index(bound)
     f = in_ball[best]
     rounds = counts["rounds"]
-    bound += 1e-9 * (rounds + abs(bound))  # more than rounding errors
+    rounding = Term("rounding", 1e-9, rounds + abs(bound))  # more than the errors
+    terms = (*theorem.terms(f, run), rounding)
+    bound = _sum(terms)
     if theorem.counts == "failures":
         count = counts["nonpositive_margins"]
         trivial = rounds - counts["margin_updates"]
@@ -625,4 +708,7 @@ def _certificate(
         comparator=f.name,
         loss=f.loss,
         norm=f.norm,
+        formula=theorem.formula,
+        quantities={symbol: run.quantities[symbol] for symbol in theorem.uses},
+        terms=terms,
     )

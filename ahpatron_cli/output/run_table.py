@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ahpatron_cli.number_text import counted, mean_count, orders, percent, seconds
+from ahpatron_cli.number_text import counted, mean_count, orders, percent, seconds, short
 from ahpatron_cli.output.table import (
     BELOW_BASELINE,
     BEST,
@@ -59,6 +59,7 @@ def _tables(report: Report) -> Iterator[Table]:
     certified = report.certified or ()
     if any(not isinstance(one, tuple) for one in certified):
         yield _certificate_table(report)
+        yield _terms_table(report)
 
 
 def _reasons(report: Report) -> Iterator[str]:
@@ -331,6 +332,54 @@ def _certificate_table(report: Report) -> Table:
         columns=columns,
         notes=notes,
     )
+
+
+def _terms_table(report: Report) -> Table:
+    """Table of the terms of the bounds, from which they can be computed again."""
+    rows = list[_TermRow]()
+    formulas = dict[str, None]()
+    quantities = list[str]()
+    for learner, one in _largest_bounds(report).items():
+        if one is None:
+            continue
+        rows += _term_rows(learner, one)
+        formulas[f"{one.theorem}: {one.formula}."] = None
+        if one.quantities:
+            known = [f"{name} = {short(number, 6)}" for name, number in one.quantities.items()]
+            quantities.append(f"{learner}: {', '.join(known)}.")
+    columns = []
+    for heading in _TermRow._fields:
+        cells = [getattr(row, heading) for row in rows]
+        columns.append(Column(heading, cells, left=heading in ("Learner", "Term")))
+    return Table(
+        kind="terms",
+        name=report.data.path,
+        title="terms of the bounds",
+        columns=columns,
+        notes=["Bound is the sum of Factor x Value, rounded up.", *formulas, *quantities],
+    )
+
+
+class _TermRow(NamedTuple):
+    """A row of the table of terms, by its headings."""
+
+    Learner: str
+    Term: str
+    Factor: str
+    Value: str
+    Product: str
+
+
+def _term_rows(learner: str, certificate: Certificate) -> Iterator[_TermRow]:
+    """A row for each term of a bound, without the allowance for rounding errors; then their sum."""
+    total = 0.0
+    for term in certificate.terms[:-1]:
+        factor = short(float(term.factor), 6)
+        value = short(float(term.value), 6)
+        yield _TermRow(learner, term.symbol, factor, value, f"{term.product:.2f}")
+        learner = ""  # once is enough
+        total += term.product
+    yield _TermRow("", "sum", "", "", f"{total:.2f}")
 
 
 def _largest_bounds(report: Report) -> dict[str, Certificate | None]:

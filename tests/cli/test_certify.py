@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+import math
+from collections.abc import Callable
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,64 @@ CASES = [
 ]
 MISTAKES = {"Theorem 1", "Theorem 2", "Dekel et al. 2008"}
 """What these bound; the others bound the rounds with a margin of at most 0."""
-FIELDS = ["theorem", "counts", "count", "bound", "trivial", "vacuous", "comparator", "loss", "norm"]
+FIELDS = [
+    *("theorem", "counts", "count", "bound", "trivial", "vacuous", "comparator", "loss", "norm"),
+    *("formula", "quantities", "terms"),
+]
+
+
+def delta(a: float, q: dict[str, float]) -> float:
+    """Δ of Theorem 4 and Δ_T of Theorem 6."""
+    return (a - q["ε"]) / (1 - a) * q["|N_T|"]
+
+
+def corollary_2(L: float, f: float, q: dict[str, float]) -> float:
+    U = q["U"]
+    A = max(L + 2 * U**2 + q["Σλ_t"] / 2 - q["ε"] * q["|N_T|"], 0)
+    return A + 9 * U**2 + 3 * U * sqrt(A)
+
+
+def theorem_3(L: float, f: float, q: dict[str, float]) -> float:
+    step = q["λ"]
+    margins = (step / 2 - q["ε"]) * q["|N_T|"]
+    return (L + f**2 / (2 * step) + margins) / (1 - step / 2)
+
+
+def theorem_4(L: float, f: float, q: dict[str, float]) -> float:
+    r = q["U"] / sqrt(q["B"])
+    first = 12 * r * L + delta(3 * r, q)
+    second = 0.9 * r * L + f**2 / (2 * r) + delta(r / sqrt(2), q)
+    return L + max(first, second)
+
+
+def theorem_6(L: float, f: float, q: dict[str, float]) -> float:
+    r = q["U"] / sqrt(q["B"])
+    a = (1 / 4 + 9 * q["ζ"] / 2) * r
+    return L + a / (1 - a) * L + (1 - 2 * q["ζ"]) / (1 - a) * f**2 / r + delta(a, q)
+
+
+BOUNDS: dict[str, Callable[[float, float, dict[str, float]], float]] = {
+    "Theorem 1": lambda L, f, q: 2 * L + f**2,
+    "Theorem 2": lambda L, f, q: L + f * sqrt(L) + f**2,
+    "Theorem 3": theorem_3,
+    "Theorem 4": theorem_4,
+    "Theorem 6": theorem_6,
+    "Corollary 1": lambda L, f, q: 2 * L + f**2 + (1 - 2 * q["ε"]) * q["|N_T|"],
+    "Corollary 2": corollary_2,
+    "Dekel et al. 2008": lambda L, f, q: 4 * L + 2 * f**2,
+}
+"""The paper's bounds, of L_T(f), ‖f‖ and the quantities in a certificate."""
+RUNS = {
+    "Theorem 1": ["-l", "perceptron", "--theorem", "1"],
+    "Theorem 2": ["-l", "perceptron", "--theorem", "2"],
+    "Theorem 3": ["-l", "avp", "--theorem", "3"],
+    "Corollary 1": ["-l", "avp", "--theorem", "corollary-1"],
+    "Corollary 2": ["-l", "avp", "--theorem", "corollary-2"],
+    "Theorem 4": ["-l", "ahpatron", "--theorem", "4"],
+    "Theorem 6": ["-l", "ahpatron+", "--theorem", "6"],
+    "Dekel et al. 2008": ["-l", "forgetron"],
+}
+"""Options of a run with a certificate by each theorem."""
 
 
 @pytest.mark.parametrize("sample", SIGMAS)
@@ -51,6 +111,47 @@ def test_mistakes_on_the_sample_files_are_within_their_bounds(
     plain = ahpatron.json("run", *words)["runs"]
     assert set(runs[0]) - set(plain[0]) == {"certificate", "uncertified"}
     assert [run["mistakes"] for run in plain] == [run["mistakes"] for run in runs]
+
+
+@pytest.mark.parametrize("theorem", RUNS)
+def test_a_bound_can_be_computed_again_from_the_fields_of_its_certificate(
+    ahpatron: Ahpatron, rings: Path, theorem: str
+) -> None:
+    """By the paper's formula, and as a sum of its terms."""
+    run = ahpatron.run(rings, "--sigma", "0.1", *RUNS[theorem], "-B", "100", "--certify")
+    found = run["certificate"]
+    again = BOUNDS[theorem](found["loss"], found["norm"], found["quantities"])
+    assert found["theorem"] == theorem
+    assert found["bound"] == pytest.approx(again, rel=1e-6)
+    assert sum(term["product"] for term in found["terms"]) == found["bound"]
+    for term in found["terms"]:
+        assert term["product"] == term["factor"] * term["value"]
+
+
+@pytest.mark.parametrize(
+    ("theorem", "learners"),
+    [("3", ["perceptron", "avp", "forgetron"]), ("6", ["ahpatron", "ahpatron+", "perceptron"])],
+)
+def test_a_bound_can_be_computed_again_from_the_printed_terms(
+    ahpatron: Ahpatron, rings: Path, theorem: str, learners: list[str]
+) -> None:
+    options = [word for learner in learners for word in ("-l", learner)]
+    words = ("run", rings, "--sigma", "0.1", *options, "--theorem", theorem, "--certify")
+    text = ahpatron(*words).out
+    runs = ahpatron.json(*words)["runs"]
+    bounds = [run["certificate"]["bound"] for run in runs]
+    _, _, table = text.partition("terms of the bounds\n")
+    lines = table.partition("\n\n")[0].splitlines()[2:]
+    sums: list[float] = []
+    products: list[float] = []
+    for line in lines:
+        if "sum" in line:
+            sums.append(math.fsum(products))
+            products.clear()
+        else:
+            *_, factor, value, _ = line.split()
+            products.append(float(factor) * float(value))
+    assert sums == pytest.approx(bounds, rel=1e-4)
 
 
 def test_repeats_have_a_certificate_each(ahpatron: Ahpatron, rings: Path) -> None:
@@ -128,7 +229,10 @@ def test_a_broken_bound_ends_with_exit_code_1(
     ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The formula of Theorem 1 forgets the norm, and half of the loss."""
-    broken = dataclasses.replace(certificates.THEOREMS[0], bound=lambda f, run: f.loss / 2)
+    broken = dataclasses.replace(
+        certificates.THEOREMS[0],
+        terms=lambda f, run: (certificates.Term("L_T(f)", 1 / 2, f.loss),),
+    )
     monkeypatch.setattr(certificates, "theorems_of", lambda *_: [broken])
     words = ("run", rings, "-l", "perceptron", "--sigma", "0.1", "--certify")
     done = ahpatron(*words)

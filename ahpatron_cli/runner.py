@@ -19,7 +19,7 @@ from ahpatron_cli.core.errors import LimitReachedError, NumericalError, Paramete
 from ahpatron_cli.core.learners.metron import Memories, Metron
 from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import State
+from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import mistaken, predicted
 from ahpatron_cli.core.two_memories import TwoMemories
 from ahpatron_cli.data.batch import Batch
@@ -228,13 +228,13 @@ class Run:
         """Rounds of the last batch in which a rise of the mistake rate was detected."""
         self.recent: RecentMistakes | None = None
         self._curve: _Curve | None = None
-        self._ranking: Ranking | None = None
+        self.ranking: Ranking | None = None
         if options.window:
             self.recent = RecentMistakes(self.rounds, options.window)
         if options.curve:
             self._curve = _Curve(self.rounds, self.mistakes)
         if options.metrics and not self.rounds:
-            self._ranking = Ranking()
+            self.ranking = Ranking()
 
     def _new_player(self, horizon: int | None) -> Player:
         """Learner, kernel and counts before the first round."""
@@ -302,11 +302,35 @@ class Run:
             self.drifts = self.recent.drifts[before:]
         if self._curve and len(labels):
             self._curve.extend(wrong, rates)
-        if self._ranking is not None:
-            self._ranking.add(scores, labels)
+        if self.ranking is not None:
+            self.ranking.add(scores, labels)
+
+    def learn(
+        self, batch: Batch, answered: Floats | None = None
+    ) -> tuple[Floats, UserError | None]:
+        """Learn from rows with labels until one cannot be learned, and measure the rounds.
+
+        Returns f(x) of each row that was learned before its update, and the error of the row after
+        them. If the labels came late, `answered` are the scores with which the rows were answered:
+        these are counted and measured.
+        """
+        scores, error = self._learned(batch, answered)
+        counted = scores if answered is None else answered
+        count = len(scores)
+        self._measure(counted[:count], batch.labels[:count])
+        return scores, error
 
     def _learn(self, batch: Batch) -> Floats:
         """Learn from rows with labels; return f(x) of each before its update."""
+        scores, error = self._learned(batch, None)
+        if error is not None:
+            raise error
+        return scores
+
+    def _learned(
+        self, batch: Batch, answered: Floats | None
+    ) -> tuple[Floats, UserError | None]:
+        """As `learn`, without measuring."""
         first = self.rounds + 1
         labels = batch.labels
         weights = None
@@ -315,14 +339,17 @@ class Run:
             costs = np.array(self.costs)
             weights = costs[numbers.astype(int)]
         try:
-            return self.player.feed(batch.rows, labels, weights)
+            scores = self.player.feed(batch.rows, labels, weights, answered=answered)
         except NumericalError as error:
             number = first + error.row
-            raise self._not_computed(f"round {number}", batch, error) from None
+            fault = self._not_computed(f"round {number}", batch, error)
+            learned = np.empty(0) if error.learned is None else error.learned
+            return learned, fault
         except LimitReachedError as error:
             problem = f"{self.setup.learner}: {error}"
             hint = "allow more with `-p max_support=N`, or demand less with a larger tolerance"
             raise UserError(problem, code=ExitCode.BAD_DATA, hint=hint) from None
+        return scores, None
 
     def score(self, batch: Batch) -> Floats:
         """Values of the current f at the rows of a batch, without learning or counting."""
@@ -330,6 +357,31 @@ class Run:
             return self.player.scores(batch.rows)
         except NumericalError as error:
             raise self._not_computed("f(x)", batch, error) from None
+
+    def score_part(self, batch: Batch) -> tuple[Floats, UserError | None]:
+        """As `score`, for the rows up to one for which f cannot be computed, and its error."""
+        try:
+            return self.player.scores(batch.rows), None
+        except NumericalError as error:
+            fault = self._not_computed("f(x)", batch, error)
+            before = batch.part(slice(0, error.row))
+            if error.row == 0:
+                return np.empty(0), fault
+            return self.player.scores(before.rows), fault
+
+    def restore_recent(self, state: StateReader) -> None:
+        """Restore the recent mistake rate and the test for drifts, if the window is the same."""
+        saved = RecentMistakes(0, 1)
+        state.value("recent", saved)
+        if self.recent is not None and saved.size == self.options.window:
+            self.recent = saved
+
+    def restore_ranking(self, state: StateReader) -> None:
+        """Restore the scores for the AUC, if it is still asked for."""
+        saved = Ranking()
+        state.value("ranking", saved)
+        if self.options.metrics:
+            self.ranking = saved
 
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
         """The error of a row for which `what` cannot be computed."""
@@ -424,7 +476,7 @@ class Run:
         calibration = self.player.calibration
         log_loss = calibration.log_loss(tally.rounds)
         confusion = tally.confusion.tolist()
-        return metrics_of(confusion, self._ranking, log_loss)
+        return metrics_of(confusion, self.ranking, log_loss)
 
 
 def _changes(statistics: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,8 @@ class Batch:
     """Line number (from 1) of each example in the file."""
     ids: NDArray[np.object_] | None = None
     """The id of each example, if a table has an id column (--id)."""
+    label_only: NDArray[np.bool_] | None = None
+    """Which rows of a live stream have a label and no other cell: the label of an earlier row."""
 
     @property
     def stored(self) -> CsrRows:
@@ -48,6 +50,13 @@ class Batch:
         values = rows.values if isinstance(rows, CsrRows) else rows
         return int(np.count_nonzero(values))
 
+    @property
+    def is_label_only(self) -> NDArray[np.bool_]:
+        """`label_only` as an array, also if there are no such rows."""
+        if self.label_only is None:
+            return np.zeros(len(self.labels), dtype=bool)
+        return self.label_only
+
     def labelled(self) -> int:
         """Number of examples with a label."""
         return int(np.count_nonzero(~np.isnan(self.labels)))
@@ -59,6 +68,7 @@ class Batch:
             labels=self.labels[part],
             lines=self.lines[part],
             ids=None if self.ids is None else self.ids[part],
+            label_only=None if self.label_only is None else self.label_only[part],
         )
 
     def take(self, numbers: Integers) -> Batch:
@@ -68,6 +78,7 @@ class Batch:
             labels=self.labels[numbers],
             lines=self.lines[numbers],
             ids=None if self.ids is None else self.ids[numbers],
+            label_only=None if self.label_only is None else self.label_only[numbers],
         )
 
     def runs(self) -> Iterator[tuple[bool, Batch]]:
@@ -94,7 +105,10 @@ class Batch:
         ids = None
         if batches[0].ids is not None:
             ids = np.concatenate([batch.ids for batch in batches])
-        return Batch(rows, labels, lines, ids=ids)
+        label_only = None
+        if any(batch.label_only is not None for batch in batches):
+            label_only = np.concatenate([batch.is_label_only for batch in batches])
+        return Batch(rows, labels, lines, ids=ids, label_only=label_only)
 
 
 @dataclass

@@ -63,6 +63,10 @@ class Refusal(NamedTuple):
     line: int
     id: str | None
     error: UserError
+    is_unmatched: bool = False
+    """Whether it is a label for which no row was waiting."""
+    raw: bytes | None = None
+    """The line as it came, if it is known."""
 
 
 class Counts(Stateful):
@@ -171,14 +175,15 @@ class Service:
                 for found in play(left):
                     if isinstance(found, Refusal):
                         done += 1
-                        self._count_refusal(found)
                     else:
                         done += len(found.labels)
                     yield found
                 left = left.part(slice(done, len(left.labels)))
 
-    def _count_refusal(self, found: Refusal) -> None:
+    def leave_out(self, refusal: Refusal) -> None:
+        """Count a line that is left out; the stream goes on with the next one."""
         self.counts.faults += 1
+        self.counts.unmatched += refusal.is_unmatched
 
     def _labelled(self, batch: Batch) -> Iterator[Answers | Refusal]:
         """Predict and learn the first rows of a batch of rows with labels."""
@@ -221,8 +226,8 @@ class Service:
         for number in range(len(part.labels)):
             row = self.remembered.take(_id(part, number))
             if row is None:
-                self.counts.unmatched += 1
                 refusal = _refusal(part, number, self._unmatched(part, number))
+                refusal = refusal._replace(is_unmatched=True)
                 break
             taken.append(row)
         if taken:

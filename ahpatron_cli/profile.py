@@ -175,7 +175,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 def profile_of(
     source: Source,
     *,
-    max_features: int = Data.max_features,
+    data: Data = Data(),  # noqa: B008 - it cannot change
     positive: float | None = None,
     scale: str | None = None,
     sigma: float | None = None,
@@ -197,7 +197,7 @@ def profile_of(
         Called with the number of rows read so far.
     """
     faults = _Faults(source.name)
-    preparation = Preparation(max_features=max_features, may_lack_labels=True, table=table)
+    preparation = Preparation(data, may_lack_labels=True, table=table)
     reader = reader_of(source, preparation, faults=faults)
     tally, head = _read(reader, on_progress)
     found = _facts_of_file(source, reader, faults)

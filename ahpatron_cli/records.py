@@ -6,7 +6,7 @@ Field names are the public interface of `--format json`; they change only with `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean, stdev
@@ -60,41 +60,42 @@ class TrialData(DataRecord, frozen=True):
     """Options for the columns of a table, as pairs of name and text."""
     max_features: Count = Data.max_features
     layout: str = Data.layout
+    others: tuple[tuple[str, str], ...] = ()
+    """Any other option of the data that decides the rounds, as pairs of name and text."""
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """Key that is equal for trials on the same data set, whatever the file name is."""
         file = self.sha256 or self.path
-        first = (file, self.limit, self.scale, self.positive, self.shuffled, self.costs, self.table)
-        later = set(DECIDING) - {"limit", "scale", "positive"}
-        return (*first, *self._given(later))  # without later ones, as in older results files
+        return (
+            file,
+            self.limit,
+            self.scale,
+            self.positive,
+            self.shuffled,
+            self.costs,
+            tuple(sorted(self.table)),
+            *sorted(self.others),
+        )
 
     @property
     def options(self) -> list[tuple[str, str]]:
         """The options that make another data set of a file, as pairs of name and value."""
         costs = [("cost", f"{label}={cost}") for label, cost in self.costs]
-        chosen = list(self._given(DECIDING))
-        return [*self.table, *chosen, *costs]
+        chosen = self._given("limit", "scale", "positive")
+        return [*self.table, *chosen, *self.others, *costs]
 
     @property
     def all_options(self) -> list[tuple[str, str]]:
         """All command-line options that prepare the data, as pairs of name and value."""
-        others = set(PREPARED) - set(DECIDING)
-        return [*self.options, *self._given(others)]
+        return [*self.options, *self._given("max_features", "layout")]
 
-    def _given(self, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    def _given(self, *names: str) -> Iterator[tuple[str, str]]:
         """Those of the named fields that differ from their defaults."""
         for one in structs.fields(TrialData):
             value = getattr(self, one.name)
             if one.name in names and value != one.default:
-                option = one.name.replace("_", "-")
-                yield option, str(value)
-
-
-DECIDING = ("limit", "scale", "positive")
-"""Options of `Preparation` that make another data set of a file; trials differ if these do."""
-PREPARED = (*DECIDING, "max_features", "layout")
-"""All fields of `TrialData` that are options of `Preparation`."""
+                yield one.name, str(value)
 
 
 class ThisFile(Struct, frozen=True):

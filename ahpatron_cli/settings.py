@@ -9,7 +9,7 @@ Nothing heavy is imported here: `ahpatron --help` must answer at once.
 """
 
 import dataclasses
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin
 
@@ -191,6 +191,21 @@ def options_of(group: type[Group]) -> dict[str, Option]:
             help=declared.help.replace("{legal}", listed(legal_words(one.type))),
         )
     return found
+
+
+def deciding_texts(values: Group, group: type[Group]) -> Iterator[tuple[str, str]]:
+    """Options of a group that decide the rounds and differ from their defaults.
+
+    Yields pairs of the name in saved files and the text; one pair for each value of a repeatable
+    option.
+    """
+    for name, one in options_of(group).items():
+        value = getattr(values, name)
+        if one.belongs_to == "call" or value == one.default:
+            continue
+        values_of_one = value if one.is_repeatable else [value]
+        for each in values_of_one:
+            yield one.saved_as, str(each)
 
 
 def listed(words: Collection[str]) -> str:

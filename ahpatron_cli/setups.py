@@ -225,12 +225,7 @@ def preparation_of(data: Data, tables: Tables, given: Given) -> Preparation:
         positive = parse_label(data.positive)
         classes = _parse_classes(data.classes)
     return Preparation(
-        limit=data.limit,
-        max_features=data.max_features,
-        warm_up=data.warm_up,
-        allow_new_features=data.allow_new_features,
-        scale=data.scale,
-        layout=data.layout,
+        data=data,
         positive=positive,
         labels=classes,
         table=table_options(tables, given, positive=data.positive, classes=data.classes),

@@ -76,7 +76,7 @@ def _inspect_data(path: str, settings: InspectSettings) -> ExitCode:
     with open_source(path) as source, stderr.progress(source.size, source.name) as show_progress:
         profile = profile_of(
             source,
-            max_features=data.max_features,
+            data=data,
             positive=positive,
             scale=settings.inspection.scale,
             sigma=sigma,

@@ -233,8 +233,7 @@ def _preparation_of(settings: PredictSettings) -> Preparation:
     from ahpatron_cli.data.table_options import TableOptions
 
     return Preparation(
-        max_features=settings.data.max_features,
+        data=settings.data,
         may_lack_labels=True,
-        allow_new_features=settings.data.allow_new_features,
         table=TableOptions(id=settings.tables.id),
     )

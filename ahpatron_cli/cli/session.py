@@ -196,8 +196,9 @@ class Session:
 
     def _note_waiting(self, rows: int) -> None:
         if not self._waits:
+            needed = self.job.preparation.data.warm_up
             self.stderr.note(
-                f"waiting for the first rows, {self.job.preparation.warm_up:,} with labels, which "
+                f"waiting for the first rows, {needed:,} with labels, which "
                 f"tables, --scale and --sigma auto require: {rows:,} have arrived "
                 "(a smaller --warm-up N requires fewer)"
             )

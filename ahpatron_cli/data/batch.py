@@ -15,6 +15,7 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, 
 from ahpatron_cli.data.hashes import RowHash
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.source import Source, changed, first_batches
+from ahpatron_cli.settings import Data
 from ahpatron_cli.signals import StreamEnded, watch
 
 if TYPE_CHECKING:
@@ -148,11 +149,11 @@ class Reader(ABC):
     def __init__(
         self,
         source: Source,
-        max_rows: int | None,
+        data: Data,
         on_wait: Callable[[int], None] = lambda rows: None,
     ) -> None:
         self.source = source
-        self._max_rows = max_rows
+        self._data = data
         self._on_wait = on_wait
         self.rows_read = 0
         self.values_read = 0
@@ -206,7 +207,7 @@ class Reader(ABC):
         The rest of the file is read for it, if the number of rows is not limited. A UserError if
         the file has changed since it was scanned; None if its end was not reached.
         """
-        if self._max_rows is not None:
+        if self._data.limit is not None:
             return None if watch.ended_by else self._row_hash.hexdigest()
         found = self.source.sha256()
         scanned = self.tally.sha256 if self.tally else None
@@ -218,5 +219,5 @@ class Reader(ABC):
         """Note what was read, before a batch is passed on."""
         self.rows_read += len(batch.labels)
         self.values_read += batch.values
-        if self._max_rows is not None:
+        if self._data.limit is not None:
             self._row_hash.add(batch)

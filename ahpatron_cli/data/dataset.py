@@ -34,7 +34,7 @@ from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.tables import TableReader, check_features
 from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.records import DataRecord
-from ahpatron_cli.settings import Data, Layout, Scale
+from ahpatron_cli.settings import Data, Layout
 from ahpatron_cli.signals import StreamEnded, watch
 
 CHUNK_ROWS = 16 * BLOCK
@@ -45,33 +45,27 @@ CHUNK_ROWS = 16 * BLOCK
 class Preparation:
     """Options for preparing a file before learners run on it."""
 
-    limit: int | None = Data.limit
-    scale: Scale = Data.scale
+    data: Data = Data()  # noqa: RUF009 - it cannot change
     positive: float | None = None
-    max_features: int = Data.max_features
-    warm_up: int = Data.warm_up
-    """Number of labelled rows at the start from which scales and σ are computed before round 1."""
+    """The label that is +1 for LIBSVM text; every other one is then -1."""
     labels: tuple[float, ...] | None = None
     """All labels in increasing order, for pipes, which cannot be scanned."""
-    layout: Layout = Data.layout
     may_lack_labels: bool = False
     """Whether rows without a label are accepted; their label is NaN."""
-    allow_new_features: bool = Data.allow_new_features
-    """Whether rows may have features that the model was not trained on."""
     table: TableOptions = TableOptions()  # noqa: RUF009 - it cannot change
     """Options for the columns of a table."""
 
     @property
     def learns_scale(self) -> bool:
         """Whether the scale is computed from the first rows."""
-        return self.scale in LEARNED_SCALES
+        return self.data.scale in LEARNED_SCALES
 
     @property
     def learned(self) -> str:
         """The scale as text, with the number of rows from which it is computed."""
         if self.learns_scale:
-            return f"{self.scale} of the first {self.warm_up}"
-        return self.scale
+            return f"{self.data.scale} of the first {self.data.warm_up}"
+        return self.data.scale
 
 
 @dataclass(frozen=True)
@@ -154,7 +148,7 @@ class Dataset(ABC):
         """
         schema = self.encoder.schema
         positive_named = schema is not None and schema.positive is not None
-        labels = self._seen.finish(self.preparation.limit, positive_named=positive_named)
+        labels = self._seen.finish(self.preparation.data.limit, positive_named=positive_named)
         encoding = describe(labels)
         label_names = None
         if schema:
@@ -226,7 +220,7 @@ class StreamedRows(Dataset):
 
     def warm_up(self) -> tuple[Rows, Floats]:
         """The first labelled rows and their labels; call this before `batches`."""
-        count = self.preparation.warm_up
+        count = self.preparation.data.warm_up
         head = labelled_rows(self._reader.head(count, wait=True), count)
         self.encoder.check_width(head, self.name)
         self._seen.check(head.labels, head.lines)
@@ -281,7 +275,7 @@ class RowsInMemory(Dataset):
         return len(self._whole.labels)
 
     def warm_up(self) -> tuple[Rows, Floats]:
-        count = self.preparation.warm_up
+        count = self.preparation.data.warm_up
         head = labelled_rows(_first_rows(self._whole, count), count)
         self.encoder.check_width(head, self.name)
         encoded = self.encoder.encode(head)
@@ -424,8 +418,7 @@ def reader_of(
     if not schema and not is_table(source, preparation.table):
         return SvmReader(
             source,
-            max_features=preparation.max_features,
-            max_rows=preparation.limit,
+            preparation.data,
             on_fault=faults.add if faults else None,
             may_lack_labels=preparation.may_lack_labels,
             on_wait=on_wait,
@@ -446,20 +439,19 @@ def _table_reader(
     faults: FaultLog | None,
 ) -> TableReader:
     """The reader for a table; see `reader_of`."""
-    if preparation.allow_new_features:
+    if preparation.data.allow_new_features:
         problem = "--allow-new-features is for LIBSVM text: the model has the columns of its table"
         raise usage(problem, "other columns are ignored")
     reader = TableReader(
         source,
         preparation.table,
         schema,
-        max_rows=preparation.limit,
+        data=preparation.data,
         may_lack_labels=preparation.may_lack_labels,
-        warm_up=preparation.warm_up,
         on_wait=on_wait,
         on_fault=faults.add_of_table if faults else None,
     )
-    check_features(reader.schema, preparation.max_features, source.name)
+    check_features(reader.schema, preparation.data.max_features, source.name)
     return reader
 
 
@@ -469,7 +461,8 @@ def _continuing(continued: Encoder, reader: Reader, preparation: Preparation) ->
         continued,
         width=max(continued.width, _width_of_table(reader.schema)),
         schema=reader.schema,
-        refuses_new_features=continued.refuses_new_features and not preparation.allow_new_features,
+        refuses_new_features=continued.refuses_new_features
+        and not preparation.data.allow_new_features,
     )
 
 
@@ -477,24 +470,24 @@ def _fitted(head: Batch, codes: LabelCodes, *, reader: Reader, preparation: Prep
     """The encoder for a source with these first rows and codes of labels."""
     encoder = Encoder(
         labels=codes,
-        dense=_is_dense(head, preparation.layout),
+        dense=_is_dense(head, preparation.data.layout),
         width=_width_of_table(reader.schema),
-        scale=preparation.scale,
+        scale=preparation.data.scale,
         schema=reader.schema,
     )
     if not preparation.learns_scale:
         return encoder
-    rows = labelled_rows(head, preparation.warm_up)
+    rows = labelled_rows(head, preparation.data.warm_up)
     encoder.check_width(rows, reader.source.name)
     converted = encoder.convert(rows.rows)
-    scaler = Scaler.fitted(converted, preparation.scale)
+    scaler = Scaler.fitted(converted, preparation.data.scale)
     return replace(encoder, scaler=scaler)
 
 
 def _deciding_rows(preparation: Preparation) -> int:
     """Number of first rows that decide on layout and scale."""
     if preparation.learns_scale:
-        return preparation.warm_up
+        return preparation.data.warm_up
     return BLOCK
 
 

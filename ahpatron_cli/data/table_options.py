@@ -7,11 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ahpatron_cli.data.schema import (
-    listed,
-)
+from ahpatron_cli.data.schema import listed
 from ahpatron_cli.errors import UserError, bad_data, suggestion, usage
-from ahpatron_cli.settings import Tables
+from ahpatron_cli.settings import Tables, deciding_texts
 
 OptionText: TypeAlias = tuple[str, str]
 """The name of an option and its value as text."""
@@ -30,17 +28,9 @@ class TableOptions(Tables):
     @property
     def words(self) -> tuple[OptionText, ...]:
         """Options that differ from their defaults."""
-        found: list[OptionText] = []
-        if self.label:
-            found.append(("label", self.label))
-        if self.id:
-            found.append(("id", self.id))
+        found = list(deciding_texts(self, Tables))
         if self.positive:
             found.append(("positive", self.positive))
-        if self.missing != Tables.missing:
-            found.append(("missing", self.missing))
-        found += [("drop", name) for name in self.drop]
-        found += [("category", name) for name in self.category]
         return tuple(found)
 
     def check(self, names: list[str], path: str) -> None:

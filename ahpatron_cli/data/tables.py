@@ -51,7 +51,7 @@ class TableReader(Reader):
     """Reader of a table.
 
     Without a schema, one is inferred first: from all rows if the source can be read twice, else
-    from the first `warm_up` labelled rows. `on_wait` is called with the number of rows so far if
+    from the first labelled rows (--warm-up). `on_wait` is called with the number of rows so far if
     reading has to wait for these. `on_fault` is called with each fault of a cell, row or column,
     which is then left out; without it, the first fault is raised.
     """
@@ -61,13 +61,13 @@ class TableReader(Reader):
         source: Source,
         options: TableOptions,
         schema: Schema | None = None,
-        max_rows: int | None = None,
+        data: Data = Data(),  # noqa: B008 - it cannot change
+        *,
         may_lack_labels: bool = True,
-        warm_up: int = Data.warm_up,
         on_wait: Callable[[int], None] = lambda rows: None,
         on_fault: OnFault = None,
     ) -> None:
-        super().__init__(source, max_rows, on_wait)
+        super().__init__(source, data, on_wait)
         self._may_lack_labels = may_lack_labels
         self._on_fault = on_fault
         self._categories = frozenset(options.category)
@@ -85,7 +85,7 @@ class TableReader(Reader):
             if source.rereadable:
                 found = self._infer_from_file(options)
             else:
-                found = self._infer_from_pipe(options, warm_up)
+                found = self._infer_from_pipe(options)
             schema = found.schema
             remarks = found.notes
             _check_labels(schema, options.labels, reader.path)
@@ -112,11 +112,11 @@ class TableReader(Reader):
             found = infer(
                 reader,
                 options,
-                _limited(sound, self._max_rows),
+                _limited(sound, self._data.limit),
                 no_numbers=no_numbers,
                 on_fault=self._report_if_asked,
             )
-            if self._max_rows is None:
+            if self._data.limit is None:
                 found.tally.sha256 = again.sha256()
         self.tally = found.tally
         for name, has_zeros in found.numeric.items():
@@ -124,7 +124,7 @@ class TableReader(Reader):
                 self.numeric[name] = has_zeros
         return found
 
-    def _infer_from_pipe(self, options: TableOptions, warm_up: int) -> Inferred:
+    def _infer_from_pipe(self, options: TableOptions) -> Inferred:
         """Infer the schema from the first rows, which are kept."""
         used = _columns_in_use(options, self._reader.names)
         text = _columns_of_text(options)
@@ -133,7 +133,7 @@ class TableReader(Reader):
         self._head = first_batches(
             self.source,
             self._sound_part(batches, report),
-            rows=warm_up,
+            rows=self._data.warm_up,
             labelled=partial(_labelled_rows, label=options.label or ""),
             on_wait=self._on_wait,
         )
@@ -224,10 +224,10 @@ class TableReader(Reader):
         label = {self.schema.label}
         with open_source(self.source.name) as again:
             batches = open_reader(again).batches(label, label)
-            for cells in _limited(batches, self._max_rows):
+            for cells in _limited(batches, self._data.limit):
                 labels = self.schema.label_numbers(cells, self._reader.path)
                 tally.add(labels)
-            if self._max_rows is None:
+            if self._data.limit is None:
                 tally.sha256 = again.sha256()
         return tally
 
@@ -236,7 +236,7 @@ class TableReader(Reader):
         with suppress(StreamEnded):
             batches = chain(self._head, self._batches(copied))
             is_empty = True
-            for cells in _limited(batches, self._max_rows):
+            for cells in _limited(batches, self._data.limit):
                 is_empty = False
                 yield cells
             if is_empty:

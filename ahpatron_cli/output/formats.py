@@ -280,11 +280,23 @@ def _setting_rows(summary: SweepSummary) -> Iterator[Json]:
             }
 
 
+_PREPARATION = (
+    "limit",
+    "scale",
+    "positive",
+    "max_features",
+    "layout",
+    "others",
+    "shuffled",
+    "table",
+    "costs",
+)
+"""Fields of `TrialData` on the preparation of the data, in the order of JSON."""
+
+
 def _preparation(data: TrialData) -> Json:
     """JSON of how the data of a trial were prepared."""
-    from ahpatron_cli.records import PREPARED
-
-    fields = {name: getattr(data, name) for name in (*PREPARED, "shuffled", "table", "costs")}
+    fields = {name: getattr(data, name) for name in _PREPARATION}
     return {name: value for name, value in fields.items() if value != ()}
 
 

@@ -19,9 +19,9 @@ from ahpatron_cli.core.registry import learner_source
 from ahpatron_cli.data.dataset import Dataset, Preparation, RowsInMemory, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
-from ahpatron_cli.records import PREPARED, DataRecord, Outcome, TrialData, grouped, setting_key
+from ahpatron_cli.records import DataRecord, Outcome, TrialData, grouped, setting_key
 from ahpatron_cli.runner import Setup, params_of, with_sigma
-from ahpatron_cli.settings import SweepSettings, all_options
+from ahpatron_cli.settings import Data, SweepSettings, all_options, deciding_texts
 from ahpatron_cli.setups import parse_weights, preparation_of
 from ahpatron_cli.sweep.config import Job
 from ahpatron_cli.sweep.summary import (
@@ -36,6 +36,8 @@ from ahpatron_cli.sweep.trial import Trial, run_trials
 Outcomes: TypeAlias = Mapping[str, Outcome]
 """The outcome of each trial that was run, by its id."""
 
+WITH_A_FIELD = ("limit", "scale", "positive", "cost", "layout")
+"""Options of the data that have a field of `TrialData`."""
 KEPT = 3
 """Factor of successive halving: a third of the settings is kept, for three times the rounds."""
 FEWEST_ROUNDS = 500
@@ -121,12 +123,19 @@ def _data_of(
 ) -> TrialData:
     """The description of a data file in its trials."""
     preparation = dataset.preparation
+    data = preparation.data
+    others = [pair for pair in deciding_texts(data, Data) if pair[0] not in WITH_A_FIELD]
     return TrialData(
         **asdict(record),
+        limit=data.limit,
+        scale=data.scale,
+        positive=preparation.positive,
         shuffled=shuffled,
         costs=tuple(sorted(costs.items())),
         table=preparation.table.words,
-        **{name: getattr(preparation, name) for name in PREPARED},
+        max_features=data.max_features,
+        layout=data.layout,
+        others=tuple(others),
     )
 
 
@@ -165,8 +174,7 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     options = all_options(SweepSettings).values()
     flags = {option.saved_as: option.flag for option in options}
     for name, text in data.all_options:
-        field = name.replace("-", "_")
-        words += [flags[field], text]
+        words += [flags[name], text]
     seed, _ = min(setting.values)
     if seed:
         words += ["--seed", str(seed)]

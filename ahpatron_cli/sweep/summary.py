@@ -746,7 +746,8 @@ def _with_options(base: str, data: TrialData) -> str:
     parts = [base]
     for option, text in data.options:
         sign = " " if "=" in text else "="
-        parts.append(f"{option}{sign}{text}")
+        name = option.replace("_", "-")
+        parts.append(f"{name}{sign}{text}")
     return ", ".join(parts)
 
 

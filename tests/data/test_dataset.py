@@ -24,8 +24,10 @@ from ahpatron_cli.data.labels import NewLabelError
 from ahpatron_cli.data.libsvm.reader import CHUNK_BYTES
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import UserError
+from ahpatron_cli.settings import Data
 
 ROUNDS = 3 * BLOCK + 5
+EVERY_ROW = Data()
 
 
 @pytest.fixture
@@ -51,9 +53,9 @@ def piped(text: bytes) -> Source:
     return Source(os.fdopen(receive, "rb", buffering=0), "pipe", closes=True)
 
 
-def loaded(path: str, **options: object) -> RowsInMemory:
+def loaded(path: str, data: Data = EVERY_ROW) -> RowsInMemory:
     with open_source(path) as source:
-        return load(source, Preparation(**options))  # type: ignore[arg-type]  # of any type
+        return load(source, Preparation(data))
 
 
 def whole(dataset: Dataset, **options: object) -> Batch:
@@ -69,9 +71,9 @@ def dense(batch: Batch) -> np.ndarray:
 
 @pytest.mark.parametrize("scale", ["none", "minmax", "standard", "unit"])
 def test_a_stream_has_the_same_rows_as_the_file_in_memory(path: str, scale: str) -> None:
-    in_memory = whole(loaded(path, scale=scale))
+    in_memory = whole(loaded(path, Data(scale=scale)))
     with open_source(path) as source:
-        streamed = whole(stream(source, Preparation(scale=scale)))
+        streamed = whole(stream(source, Preparation(Data(scale=scale))))
     assert np.array_equal(dense(streamed), dense(in_memory))
     assert np.array_equal(streamed.labels, in_memory.labels)
     assert np.array_equal(streamed.lines, in_memory.lines)
@@ -79,14 +81,14 @@ def test_a_stream_has_the_same_rows_as_the_file_in_memory(path: str, scale: str)
 
 def test_the_encoder_of_a_stream_is_known_before_its_rows_are_read(path: str) -> None:
     with open_source(path) as source:
-        encoder = stream(source, Preparation(scale="minmax")).encoder
+        encoder = stream(source, Preparation(Data(scale="minmax"))).encoder
     assert encoder.dense
     assert encoder.classes is None
     assert encoder.scaler is not None
 
 
 def test_a_stream_of_a_model_is_encoded_as_the_model_was(path: str) -> None:
-    encoder = loaded(path, scale="standard", limit=BLOCK).encoder
+    encoder = loaded(path, Data(scale="standard", limit=BLOCK)).encoder
     with open_source(path) as source:
         continued = stream(source, Preparation(), encoder)
         first = dense(whole(continued))[:1]
@@ -154,7 +156,7 @@ def test_rows_without_a_label_are_yielded_and_counted() -> None:
 
 def test_the_warm_up_has_only_rows_with_a_label_and_batches_repeat_it() -> None:
     with piped(b"? 1:9\n1 1:1\n-1 1:3\n") as source:
-        dataset = stream(source, Preparation(may_lack_labels=True, warm_up=2))
+        dataset = stream(source, Preparation(Data(warm_up=2), may_lack_labels=True))
         rows, labels = dataset.warm_up()
         assert labels.tolist() == [1, -1]
         assert np.array_equal(rows, [[0, 1], [0, 3]])
@@ -177,7 +179,7 @@ def test_a_pipe_with_a_third_label_is_refused() -> None:
 
 
 def test_processes_share_rows_that_were_saved(path: str, tmp_path: Path) -> None:
-    dataset = loaded(path, scale="minmax")
+    dataset = loaded(path, Data(scale="minmax"))
     folder = tmp_path / "mapped"
     folder.mkdir()
     dataset.save(folder)

@@ -16,6 +16,7 @@ from ahpatron_cli.data.libsvm.grammar import Fault, parse_line
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.source import MAX_LINE, Source, open_source
 from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.settings import Data
 from faults.corpus import FILES, GOOD, LINES
 from faults.reading import Reading, check, read
 
@@ -99,10 +100,10 @@ def test_rows_and_values_are_counted_without_comments_and_zeros() -> None:
 def test_limits_of_rows_and_features() -> None:
     text = GOOD + b"1 5:1\nx\n"
     for chunk_bytes in (1 << 20, 3):
-        reader = SvmReader(source(text), max_features=5, max_rows=3, chunk_bytes=chunk_bytes)
+        reader = SvmReader(source(text), Data(max_features=5, limit=3), chunk_bytes=chunk_bytes)
         assert sum(len(chunk.labels) for chunk in reader) == 3
     with pytest.raises(UserError, match="must not exceed 4"):
-        list(SvmReader(source(text), max_features=4))
+        list(SvmReader(source(text), Data(max_features=4)))
 
 
 # Rows without labels ------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def rows_of(dataset: Any) -> np.ndarray:
 
 def streamed(path: Path, scale: str) -> np.ndarray:
     with open_source(str(path)) as source:
-        return rows_of(stream(source, Preparation(scale=scale)))
+        return rows_of(stream(source, Preparation(Data(scale=scale))))
 
 
 @pytest.mark.parametrize(("kernel", "power"), [("gaussian", 2), ("laplacian", 1)])
@@ -75,7 +75,7 @@ def test_the_first_rows_are_those_that_are_learned(
     path = str(write(tmp_path / "a.svm", X))
     for open_dataset in (stream, load):
         with open_source(path) as source:
-            dataset = open_dataset(source, Preparation(scale=scale))
+            dataset = open_dataset(source, Preparation(Data(scale=scale)))
             first = dense(dataset.warm_up()[0])
             learned = rows_of(dataset)
             assert first.shape == (WARM_UP, learned.shape[1])
@@ -92,7 +92,7 @@ def test_a_stream_is_scaled_by_its_first_rows(tmp_path: Path, scale: str, sparse
     expected = dense(Scaler.fitted(form(X[:WARM_UP]), scale)(form(X)))
     np.testing.assert_allclose(found[:, 1:], expected, rtol=1e-9, atol=1e-9)
     with open_source(str(tmp_path / "a.svm")) as source:
-        loaded = rows_of(load(source, Preparation(scale=scale)))
+        loaded = rows_of(load(source, Preparation(Data(scale=scale))))
     np.testing.assert_allclose(loaded, found, rtol=1e-12, atol=1e-12)
 
 

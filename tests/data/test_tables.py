@@ -31,6 +31,7 @@ from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.tables import TableReader
 from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.settings import Data
 
 
 def table(text: str | bytes, schema: Schema | None = None, **options: Any) -> Table:
@@ -39,7 +40,7 @@ def table(text: str | bytes, schema: Schema | None = None, **options: Any) -> Ta
     source = Source(BytesIO(data), "d.csv", closes=True)
     warm_up = options.pop("warm_up", 10**9)
     chosen = TableOptions(**{"label": "y", **options})
-    return Table(source, chosen, schema, None, True, warm_up)
+    return Table(source, chosen, schema, Data(warm_up=warm_up))
 
 
 class Table(TableReader):
@@ -701,7 +702,7 @@ def test_rows_behind_the_limit_do_not_count_for_the_schema(long_file: str) -> No
 
 def opened(path: str, max_rows: int | None = None, **options: Any) -> Table:
     with open_source(path) as file:
-        return Table(file, TableOptions(**{"label": "y", **options}), None, max_rows)
+        return Table(file, TableOptions(**{"label": "y", **options}), None, Data(limit=max_rows))
 
 
 def content() -> pa.Table:

@@ -53,17 +53,15 @@ class SvmReader(Reader):
     def __init__(
         self,
         source: Source,
+        data: Data = Data(),  # noqa: B008 - it cannot change
         *,
-        max_features: int = Data.max_features,
         chunk_bytes: int = CHUNK_BYTES,
-        max_rows: int | None = None,
         on_fault: Callable[[int, Fault], None] | None = None,
         may_lack_labels: bool = False,
         on_wait: Callable[[int], None] = lambda rows: None,
     ) -> None:
-        super().__init__(source, max_rows, on_wait)
+        super().__init__(source, data, on_wait)
         self._chunk_bytes = chunk_bytes
-        self._max_features = max_features
         self._on_fault = on_fault
         self._may_lack_labels = may_lack_labels
         self._line = 1
@@ -76,24 +74,24 @@ class SvmReader(Reader):
                 for chunk in self._chunks(text):
                     self._note(chunk)
                     yield chunk
-                if self.stopped or self.rows_read == self._max_rows:
+                if self.stopped or self.rows_read == self._data.limit:
                     return
             if not self.rows_read and not self.faults:
                 hint = "a row is one line, `label index:value index:value ...`"
                 raise bad_data("there are no rows in the file", self.source.name, hint=hint)
 
     def _count_labels(self) -> LabelTally:
-        return scan(self.source.name, self._max_rows)
+        return scan(self.source.name, self._data.limit)
 
     def _chunks(self, text: bytes) -> Iterator[Batch]:
         """Yield the rows of these lines: at most one batch."""
         if not text.endswith(b"\n"):
             self.info.no_final_newline = True
             text += b"\n"
-        while text and not self.stopped and self.rows_read != self._max_rows:
+        while text and not self.stopped and self.rows_read != self._data.limit:
             stop = len(text)
-            if self._max_rows is not None:  # faults in rows after the limit do not matter
-                left = self._max_rows - self.rows_read
+            if self._data.limit is not None:  # faults in rows after the limit do not matter
+                left = self._data.limit - self.rows_read
                 ends = np.flatnonzero(_line_ends(text))[:left]
                 stop = int(ends[-1]) + 1
             part = text[:stop]
@@ -118,7 +116,7 @@ class SvmReader(Reader):
         if text[:first_end].endswith(b" "):  # as in LIBSVM's own files
             plain = text.replace(b" \n", b"\n")
         # a long comment would need 8 bytes of memory per byte
-        read = None if b"#" in text else read_plain(plain, self._max_features)
+        read = None if b"#" in text else read_plain(plain, self._data.max_features)
         if read is None:
             return self._tidied(text)
         labels, rows = read
@@ -138,7 +136,7 @@ class SvmReader(Reader):
         if self._may_lack_labels:
             text, unlabelled = _with_labels(text)
         text, queries = _QUERY.subn(rb"\1", text)
-        read = read_plain(text[1:], self._max_features)
+        read = read_plain(text[1:], self._data.max_features)
         if read is None:
             return None
         self.info.saw_qid |= queries > 0
@@ -158,7 +156,7 @@ class SvmReader(Reader):
                 continue  # fast path: there may be a million blank lines
             try:
                 line = parse_line(
-                    line_text, self._max_features, may_lack_label=self._may_lack_labels
+                    line_text, self._data.max_features, may_lack_label=self._may_lack_labels
                 )
             except Fault as fault:
                 if self._on_fault is None:

@@ -47,6 +47,25 @@ def test_the_wheel_holds_the_package_and_the_man_page_only(tmp_path: Path) -> No
     assert others == {man_page, *(f"{about}.dist-info/{name}" for name in files)}
 
 
+def test_links_of_the_long_description_are_absolute() -> None:
+    text = (REPOSITORY / "README.md").read_text()
+    hook = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    for substitution in hook["substitutions"]:
+        text = re.sub(substitution["pattern"], substitution["replacement"], text)
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert links
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    files = [link.partition("/main/")[2].partition("#")[0] for link in links if "/main/" in link]
+    assert [name for name in files if not (REPOSITORY / name).exists()] == []
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    navigation = (REPOSITORY / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    named = set(re.findall(r": (\S+\.md)$", navigation, re.MULTILINE))
+    pages = {path.name for path in (REPOSITORY / "docs").glob("*.md")}
+    assert named == pages | {"index.md"}
+
+
 def test_the_workflow_tests_every_python_that_is_named() -> None:
     matrix = re.search(
         r"python: \[(.*)\]", (REPOSITORY / ".github/workflows/tests.yml").read_text()

@@ -392,7 +392,7 @@ class Latex(Format):
 
     def value(self, text: str, column: Column) -> str:
         shown = self.escape(text)
-        if column.heading == "Learner":
+        if shown and column.heading == "Learner":
             return rf"\textsc{{{shown}}}"
         if column.heading != "Setting":
             return shown

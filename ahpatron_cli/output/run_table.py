@@ -347,10 +347,13 @@ def _terms_table(report: Report) -> Table:
         if one.quantities:
             known = [f"{name} = {short(number, 6)}" for name, number in one.quantities.items()]
             quantities.append(f"{learner}: {', '.join(known)}.")
-    columns = []
-    for heading in _TermRow._fields:
-        cells = [getattr(row, heading) for row in rows]
-        columns.append(Column(heading, cells, left=heading in ("Learner", "Term")))
+    columns = [
+        Column("Learner", [row.learner for row in rows], left=True),
+        Column("Term", [row.symbol for row in rows], left=True),
+        Column("Factor", [row.factor for row in rows], 1),
+        Column("Value", [row.value for row in rows], 1),
+        Column("Product", [row.product for row in rows]),
+    ]
     return Table(
         kind="terms",
         name=report.data.path,
@@ -361,13 +364,13 @@ def _terms_table(report: Report) -> Table:
 
 
 class _TermRow(NamedTuple):
-    """A row of the table of terms, by its headings."""
+    """The texts of a row of the table of terms."""
 
-    Learner: str
-    Term: str
-    Factor: str
-    Value: str
-    Product: str
+    learner: str
+    symbol: str
+    factor: str = ""
+    value: str = ""
+    product: str = ""
 
 
 def _term_rows(learner: str, certificate: Certificate) -> Iterator[_TermRow]:
@@ -379,7 +382,7 @@ def _term_rows(learner: str, certificate: Certificate) -> Iterator[_TermRow]:
         yield _TermRow(learner, term.symbol, factor, value, f"{term.product:.2f}")
         learner = ""  # once is enough
         total += term.product
-    yield _TermRow("", "sum", "", "", f"{total:.2f}")
+    yield _TermRow("", "sum", product=f"{total:.2f}")
 
 
 def _largest_bounds(report: Report) -> dict[str, Certificate | None]:

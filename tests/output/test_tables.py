@@ -49,7 +49,7 @@ def headings(text: str, first: str = "Learner") -> list[list[str]]:
 
 
 PAGES = {"run": run_page([run_report()]), "matrix": summary_page(matrix())}
-MAIN = {"Learner", "Mistakes %", "Made", "Bound", "Setting", "Rank"}
+MAIN = {"Learner", "Mistakes %", "Made", "Bound", "Setting", "Rank", "Term", "Product"}
 """Headings that are shown in any width."""
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from ahpatron_cli.core.certificates import Certificate
+from ahpatron_cli.core.certificates import Certificate, Term
 from ahpatron_cli.output.formats import FORMATS, summary_to_text, to_text
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.output.run_table import run_page
@@ -41,6 +41,14 @@ CERTIFICATE = Certificate(
     comparator="SVM, C = 0.5",
     loss=99.94,
     norm=2.346,
+    formula="L_T(f)/(1 - a) + (1 - 2·ζ)·√B/((1 - a)·U)·‖f‖² + Δ_T",
+    quantities={"B": 400, "ζ": 0.125, "|N_T|": 50},
+    terms=(
+        Term("L_T(f)", factor=1.5, value=99.94),
+        Term("‖f‖²", factor=20, value=5.503716),
+        Term("|N_T|", factor=-0.3796864, value=50),
+        Term("rounding", factor=1e-9, value=1241.0),
+    ),
 )
 
 

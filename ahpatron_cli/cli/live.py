@@ -5,20 +5,22 @@ from __future__ import annotations
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import structs, to_builtins
 
 from ahpatron_cli import __version__
-from ahpatron_cli.atomic import open_at, write_atomically
+from ahpatron_cli.atomic import exists, is_file, open_at, write_atomically
+from ahpatron_cli.cli.run_output import check_output, export, print_reports, rate_code
 from ahpatron_cli.cli.run_progress import RunProgress
 from ahpatron_cli.cli.session import Job, no_learner, warn_about
 from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.core.errors import ParameterError, StateError
+from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import StreamedRows, stream
 from ahpatron_cli.data.faults import FaultyRow
@@ -27,16 +29,18 @@ from ahpatron_cli.errors import ExitCode, Place, UserError, usage
 from ahpatron_cli.live.monitor import FIGURES_EVERY, AppendedLines, Monitor, timestamp
 from ahpatron_cli.live.service import Answers, Refusal, Service
 from ahpatron_cli.live.state_file import StateFile
-from ahpatron_cli.model_file import OptionValue, damaged, to_bytes
+from ahpatron_cli.model_file import Model, OptionValue, damaged, to_bytes
 from ahpatron_cli.output.answers import AnswerWriter
 from ahpatron_cli.output.predictions import STDOUT, label_names, open_output
 from ahpatron_cli.records import Report
 from ahpatron_cli.runner import Run, begin, with_sigma
-from ahpatron_cli.signals import watch
+from ahpatron_cli.settings import all_options, listed
+from ahpatron_cli.signals import deferred, watch
 
 if TYPE_CHECKING:
     from ahpatron_cli.settings import RowFormat, RunSettings
 
+T = TypeVar("T")
 SHOWN_FAULTS = 10
 """Number of faults that are said one by one; then those at powers of ten."""
 
@@ -77,6 +81,8 @@ class LiveSession:
         """Input lines behind the state when this process began."""
         self._saved_round = 0
         self._drifts = 0
+        self._mistakes = 0
+        """Drifts and mistakes that the log has taken note of."""
         self._progress = RunProgress(self.stderr)
         self._monitor = Monitor(
             live.log,
@@ -181,7 +187,7 @@ class LiveSession:
             raise usage(str(error)) from None
 
     def _note_waiting(self, rows: int) -> None:
-        warm_up = self.job.preparation.warm_up
+        warm_up = self.job.preparation.data.warm_up
         text = f"waiting for the first {warm_up:,} rows with labels: {rows:,} have arrived"
         self.stderr.note(text)
 
@@ -213,7 +219,7 @@ class LiveSession:
         self._is_reading = False
 
     @staticmethod
-    def _begun(one: _T | None) -> _T:
+    def _begun(one: T | None) -> T:
         assert one is not None, "the stream has begun"
         return one
 
@@ -282,8 +288,6 @@ class LiveSession:
             new = service.new_resets()
             if new:
                 self._monitor.event("reset", round=run.rounds, resets=new)
-
-    _mistakes = 0
 
     def _act_if_due(self) -> None:
         """Show figures and save, at multiples of their numbers of rounds."""
@@ -481,6 +485,22 @@ class LiveSession:
             self.fault = failed
 
 
+    def exit_code(self) -> ExitCode:
+        """The exit code, with a note if the stream did not end by itself; or the fault is raised."""
+        assert self.report is not None
+        (record,) = self.report.runs
+        if self.reader_left:
+            self.stderr.note("the reader of the answers closed the pipe; all else is written")
+            return ExitCode.BROKEN_PIPE
+        if self.fault is not None:
+            raise self.fault
+        if self.ended_by is not None:
+            rows = record.rounds - (record.late_labels or 0) + record.unlabelled
+            self.stderr.note(f"ended by {self.ended_by} after {rows:,} rows; all is written")
+            return ExitCode(128 + signal.Signals[self.ended_by])
+        return rate_code([self.report], self.settings.live.max_rate, self.stderr)
+
+
 def _appended(path: str) -> AppendedLines:
     """A file to which lines are appended; a UserError if it cannot be opened."""
     try:
@@ -488,3 +508,99 @@ def _appended(path: str) -> AppendedLines:
     except OSError as error:
         problem = f"the output cannot be created: {error.strerror or error}"
         raise UserError(problem, code=ExitCode.CANNOT_CREATE, place=Place(path)) from None
+
+
+# The command --------------------------------------------------------------------------------------
+
+_OF_LIVE = ("state", "answers", "on_fault", "rejects", "pending", "log", "prometheus")
+"""Options that make a run on a pipe a service."""
+
+
+def is_live(paths: Sequence[str]) -> bool:
+    """Whether the only input is a live stream: standard input, a pipe or a device."""
+    return len(paths) == 1 and not is_regular(paths[0])
+
+
+def is_regular(path: str) -> bool:
+    """Whether a path is a file, which can be read again; or does not exist, which is said later."""
+    return path != "-" and (is_file(path) or not exists(path))
+
+
+def wants_service(settings: RunSettings) -> bool:
+    """Whether options ask for what only a service does."""
+    asked = settings.given.intersection(_OF_LIVE)
+    return bool(asked) or settings.tables.id is not None
+
+
+def check_live(settings: RunSettings, paths: Sequence[str]) -> None:
+    """Refuse options of live streams for files, and what a service cannot do."""
+    options = all_options(type(settings))
+    asked = [options[name].flag for name in _OF_LIVE if name in settings.given]
+    if asked and not is_live(paths):
+        hint = "send the file through a pipe: `cat FILE | ahpatron run - …`"
+        if asked == ["--state"]:
+            hint += "; for a file, --checkpoint continues a run that was interrupted"
+        raise usage(f"{asked[0]} is for live streams: -, or one named pipe", hint)
+    if settings.models.checkpoint and not all(map(is_regular, paths)):
+        problem = "--checkpoint reads the rows again, which a pipe does not have"
+        raise usage(problem, "--state FILE saves a live stream, whose next rows are new rows")
+    if settings.live.rejects and settings.live.on_fault != "skip":
+        raise usage("--rejects requires --on-fault skip")
+    if asked and settings.order.permutes:
+        raise usage(f"{asked[0]} requires one pass in the order of the rows")
+
+
+def run_live(
+    job: Job, settings: RunSettings, options: dict[str, OptionValue], stderr: Stderr
+) -> ExitCode:
+    """Run one learner on a live stream, and write what remains at its end."""
+    if len(job.setups) > 1:
+        raise usage("a live stream with these options requires one learner", "use one -l")
+    output = settings.output
+    live = settings.live
+    if output.predictions is None and (live.state or live.answers):
+        output = replace(output, predictions=STDOUT)
+    settings = replace(settings, output=output)
+    check_output(settings, job.paths)
+    with ExitStack() as opened:
+        state = None
+        if live.state is not None:
+            source = job.setups[0].source
+            state = opened.enter_context(StateFile(live.state, source, settings.models.save_every))
+            if state.model is not None:
+                _check_options(state.model, settings, options)
+                options = state.model.header.options
+                job = replace(job, setups=[state.model.setup])
+        session = LiveSession(job, settings, stderr, state=state, options=options)
+        session.run()
+        assert session.report is not None
+        with deferred():
+            export(output, [session.report], [])
+        print_reports(output, [session.report], stderr)
+        return session.exit_code()
+
+
+def _check_options(model: Model, settings: RunSettings, options: dict[str, OptionValue]) -> None:
+    """Refuse options that are given and differ from those with which the state was made."""
+    header = model.header
+    known = {**header.params, **header.kernel_params}
+    changed = []
+    for name, option in all_options(type(settings)).items():
+        if name not in settings.given or option.belongs_to == "call":
+            continue
+        now = options.get(option.saved_as)
+        before = header.options.get(option.saved_as)
+        if name == "learner":
+            now = [find_learner(learner).name for learner in settings.learning.learner]
+            before = [header.learner]
+        if before is None and str(now) == str(known.get(name)):
+            continue
+        if now != before:
+            changed.append(option.flag)
+    if changed:
+        raise UserError(
+            f"the state was made with other values of {listed(changed)}",
+            code=ExitCode.USAGE,
+            place=Place(model.path),
+            hint="leave them out to go on with those of the state, or begin another state",
+        )

@@ -141,14 +141,18 @@ class Dataset(ABC):
             return []
         return [label for label in named if not isinstance(label, str)]
 
-    def summary(self) -> DataSummary:
+    def summary(self, *, requires_labels: bool = True) -> DataSummary:
         """What was read, with its hash; for a stream, call this after all batches were read.
 
-        A UserError if there is nothing to learn, or if the file has changed meanwhile.
+        A UserError if the file has changed meanwhile; also if there is nothing to learn, unless
+        the stream is answered even so.
         """
         schema = self.encoder.schema
         positive_named = schema is not None and schema.positive is not None
-        labels = self._seen.finish(self.preparation.data.limit, positive_named=positive_named)
+        labels = self._seen.labels()
+        if requires_labels:
+            limit = self.preparation.data.limit
+            labels = self._seen.finish(limit, positive_named=positive_named)
         encoding = describe(labels)
         label_names = None
         if schema:

@@ -331,7 +331,8 @@ class LiveSession:
         service.leave_out(refusal)
         self._said += 1
         place = str(error.place) if error.place else None
-        if self._said <= SHOWN_FAULTS or set(str(self._said).lstrip("1")) == {"0"}:
+        is_power = self._said == 10 ** (len(str(self._said)) - 1)
+        if self._said <= SHOWN_FAULTS or is_power:
             text = f"{place}: {error.problem}" if place else error.problem
             count = f" ({self._said:,} lines so far)" if self._said > SHOWN_FAULTS else ""
             self.stderr.warn(f"left out: {text}{count}", timed=True)

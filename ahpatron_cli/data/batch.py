@@ -17,7 +17,7 @@ from ahpatron_cli.data.hashes import RowHash
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.source import Source, changed, first_batches
 from ahpatron_cli.errors import UserError
-from ahpatron_cli.settings import Data
+from ahpatron_cli.settings import Data, RowFormat
 from ahpatron_cli.signals import StreamEnded, watch
 
 if TYPE_CHECKING:
@@ -149,6 +149,11 @@ class Reader(ABC):
     `on_faulty_row` with each faulty row, which is then left out. Without it, the first one is
     raised.
     """
+
+    format: RowFormat = "csv"
+    """In which format rows of a live stream are answered."""
+    header_lines = 0
+    """Number of lines before the first row that name columns."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.tables import TableReader, check_features
 from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.records import DataRecord
-from ahpatron_cli.settings import Data, Layout
+from ahpatron_cli.settings import Data, Layout, RowFormat
 from ahpatron_cli.signals import StreamEnded, watch
 
 CHUNK_ROWS = 16 * BLOCK
@@ -217,6 +217,20 @@ class StreamedRows(Dataset):
         super().__init__(name, preparation, info=reader.info, encoder=encoder)
         self._reader = reader
         self._seen.expect(expected)
+
+    @property
+    def format(self) -> RowFormat:
+        """In which format rows of this stream are answered, unless another one is asked for."""
+        return self._reader.format
+
+    @property
+    def header_lines(self) -> int:
+        """Number of lines before the first row that name columns."""
+        return self._reader.header_lines
+
+    def recent_line(self, number: int) -> bytes:
+        """The line with this number, if it was read a moment ago; else empty."""
+        return self._reader.recent.line(number)
 
     def count_rounds(self) -> int | None:
         found = self._reader.scan()

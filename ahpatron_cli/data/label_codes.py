@@ -124,7 +124,6 @@ class SeenLabels:
         first_rows = {int(np.argmax(labels == label)): label for label in new}
         for row, label in sorted(first_rows.items()):
             if not self._fits(label):
-                self._seen.remove(label)
                 line = int(lines[row])
                 raise self._unexpected(label, line)
             self._seen.add(label)

@@ -180,6 +180,8 @@ class SavedRun:
             labels=dataset.labels(),
             positive=encoder.labels.positive,
             costs=run.costs,
+            threshold=run.options.threshold,
+            confusion=run.confusion,
             scale=encoder.scale,
             features=features,
             dense=encoder.dense,

@@ -41,6 +41,7 @@ from ahpatron_cli.core.errors import CoreError, NumericalError, ParameterError
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.registry import is_path
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, as_rows, unit_rows
+from ahpatron_cli.core.tally import chosen
 from ahpatron_cli.data.cells import LabelKind
 from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.frames import Frame, column_names, frame_cells
@@ -49,7 +50,7 @@ from ahpatron_cli.data.layout import is_dense
 from ahpatron_cli.data.schema import Column, Schema, Unseen
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.model_file import Header, damaged, load_model, model_of, to_bytes
-from ahpatron_cli.output.predictions import chosen, label_names
+from ahpatron_cli.output.predictions import label_names
 from ahpatron_cli.runner import Setup, generator_seed
 from ahpatron_cli.sigma import MOST_TRIED_ROWS, auto_sigma
 

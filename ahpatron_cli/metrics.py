@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.learners.arow import page_statistic
-from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stateful, StateReader
 from ahpatron_cli.records import Metrics, Window
 
@@ -25,7 +25,7 @@ DRIFT_ALARM = 12.0
 
 
 class Ranking(Stateful):
-    """Scores of all rounds, for the exact AUC; up to a limit on memory."""
+    """Scores of all rounds, for AUC and average precision; up to a limit on memory."""
 
     def __init__(self, most_scores: int = MOST_SCORES) -> None:
         self._most = most_scores
@@ -62,22 +62,40 @@ class Ranking(Stateful):
         With more than two classes, the mean over the classes that occur of the one-vs-rest AUC by
         the score of the class.
         """
+        return self._mean(_area)
+
+    def average_precision(self) -> float | None:
+        """Mean precision over the positive examples, each with all that f ranks as high or higher.
+
+        None without positive examples. With more than two classes, the mean over the classes that
+        occur, each against the rest.
+        """
+        return self._mean(_average_precision)
+
+    def of_two_classes(self) -> tuple[Floats, Flags] | None:
+        """Scores of all rounds, and which are positive; None if there are too many."""
+        if self._is_over():
+            return None
+        return np.array(self._scores), np.array(self._labels) == 1
+
+    def _mean(self, measure: Callable[[Floats, Flags], float | None]) -> float | None:
+        """A measure of scores and of which are positive; with more classes, its mean over them."""
         rounds = len(self._labels)
         if rounds == 0 or self._is_over():
             return None
         labels = np.array(self._labels)
         scores = np.array(self._scores)
         if len(scores) == rounds:
-            return _area(scores, labels == 1)
+            return measure(scores, labels == 1)
         by_class = scores.reshape(rounds, -1).T
-        areas = []
+        found = []
         for number, column in enumerate(by_class):
-            area = _area(column, labels == number)
-            if area is not None:
-                areas.append(area)
-        if not areas:
+            value = measure(column, labels == number)
+            if value is not None:
+                found.append(value)
+        if not found:
             return None
-        return sum(areas) / len(areas)
+        return sum(found) / len(found)
 
     def _is_over(self) -> bool:
         """Whether there are more scores than the limit."""
@@ -95,6 +113,36 @@ def _area(scores: Floats, positive: Flags) -> float | None:
     not_above = np.searchsorted(negatives, positives, "right")
     halves = below.sum() + not_above.sum()
     return int(halves) / (2 * pairs)
+
+
+def _average_precision(scores: Floats, positive: Flags) -> float | None:
+    """Average precision of scores; None without positive examples."""
+    steps = ranked(scores, positive)
+    if not steps.right[-1]:
+        return None
+    found = np.diff(steps.right, prepend=0)
+    precision = steps.right / steps.above
+    return float(found @ precision) / int(steps.right[-1])
+
+
+class Steps(NamedTuple):
+    """Numbers of examples for each distinct score, from the highest to the lowest."""
+
+    scores: Floats
+    above: Integers
+    """Examples with at least this score."""
+    right: Integers
+    """Positive examples with at least this score."""
+
+
+def ranked(scores: Floats, positive: Flags) -> Steps:
+    """Numbers of examples, and of positive ones, with at least each of the scores."""
+    order = np.argsort(-scores, kind="stable")
+    ordered = scores[order]
+    is_last = np.append(ordered[1:] != ordered[:-1], True)  # of those with the same score
+    right = np.cumsum(positive[order])
+    above = np.arange(1, len(scores) + 1)
+    return Steps(ordered[is_last], above[is_last], right[is_last])
 
 
 class Recent(TypedDict, total=False):
@@ -207,8 +255,9 @@ def metrics_of(
     confusion: Sequence[Sequence[int]],
     ranking: Ranking | None = None,
     log_loss: float | None = None,
+    brier: float | None = None,
 ) -> Metrics:
-    """Compute all metrics; None for those that are undefined, and for AUC without a ranking.
+    """Compute all metrics; None for those that are undefined, and for ranks without a ranking.
 
     `confusion` has the rounds by true class (rows) and predicted class (columns). Of two classes
     precision, recall and F1 are those of the second, +1; of more, means over the classes that occur
@@ -227,6 +276,8 @@ def metrics_of(
         kappa=_kappa(right, found, totals),
         auc=ranking.auc() if ranking else None,
         log_loss=log_loss,
+        average_precision=ranking.average_precision() if ranking else None,
+        brier=brier,
     )
 
 

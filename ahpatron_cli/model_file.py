@@ -54,6 +54,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Width: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 FEW = msgspec.Meta(min_length=2, max_length=MAX_CLASSES)
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 _LABEL_TYPES = r"bool|u?int(8|16|32|64)|float(16|32|64)|str|object|datetime64\[\w+\]"
 LabelType: TypeAlias = Annotated[str, msgspec.Meta(pattern=rf"^({_LABEL_TYPES})$")]
 OptionValue: TypeAlias = bool | int | float | str | list[str]
@@ -82,6 +83,10 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     positive: Number | None = None
     costs: tuple[Positive, ...] | None = None
     """Weights of examples (--weight), in the order of `labels`."""
+    threshold: Share | None = None
+    """The probability from which +1 was predicted (--threshold)."""
+    confusion: tuple[tuple[Count, Count], tuple[Count, Count]] | None = None
+    """Rounds by true and predicted label, if there is a threshold: `state.tally` has sign(f)."""
     label_type: LabelType | None = None
     """NumPy dtype of the labels in Python; None if the model was made by the command line."""
     scale: Scale = Data.scale
@@ -156,6 +161,8 @@ class Model:
     def run(self, data: str, options: RunOptions | None = None, *, same_file: bool = False) -> Run:
         """A `Run` that continues the model on this data; `same_file`: it was trained on it."""
         options = replace(options or RunOptions(), seed=self.header.seed)
+        if options.threshold is None:
+            options = replace(options, threshold=self.header.threshold)
         try:
             return Run(
                 self.setup,
@@ -164,6 +171,7 @@ class Model:
                 classes=self.header.classes,
                 costs=self.header.costs,
                 state=self.state,
+                confusion=self.header.confusion,
                 same_file=same_file,
             )
         except (StateError, ParameterError, NumericalError) as error:

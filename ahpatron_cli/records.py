@@ -125,6 +125,13 @@ class Metrics(Struct, frozen=True):
     8 million scores."""
     log_loss: float | None = None
     """Mean of -log P(y), with probabilities fitted to earlier rounds; null if not known."""
+    average_precision: float | None = None
+    """Mean precision over the positive examples, each with all that f ranks at least as high; null
+    where AUC is null, except without negative examples, and in results files of earlier versions.
+    """
+    brier: float | None = None
+    """Mean of (P(+1) - [y = +1])², with the same probabilities as the log loss; with more classes
+    the sum over the classes."""
 
 
 class Window(Struct, frozen=True):
@@ -185,6 +192,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     per class, the mean."""
     metrics: Metrics | None = None
     """Only with `--metrics`."""
+    threshold: float | None = None
+    """The probability from which +1 was predicted; only with `--threshold`."""
     classes: tuple[Number, ...] | None = None
     """Labels of all classes, if there are more than two."""
     by_class: tuple[tuple[Count, ...], ...] | None = field(default=None, name="confusion")
@@ -230,6 +239,7 @@ OPTIONAL = (
     "alarms",
     "tracker_share",
     "metrics",
+    "threshold",
     "classes",
     "confusion",
     "window",

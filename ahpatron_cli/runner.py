@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ahpatron_cli.answers import Answers, Following, answers
 from ahpatron_cli.atomic import temporary_folder
 from ahpatron_cli.core import KERNELS, Kernel, Learner, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
@@ -20,7 +21,7 @@ from ahpatron_cli.core.learners.metron import Memories, Metron
 from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, StateReader
-from ahpatron_cli.core.tally import mistaken, predicted
+from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.core.two_memories import TwoMemories
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import Dataset, RowsInMemory, mapped
@@ -40,6 +41,10 @@ OWN_KERNEL_HINT = "try `--scale standard`"
 """The hint for learners with a kernel of their own, which have no σ."""
 AUTO = "auto"
 """Value of σ that means: select it from the first rows of each file."""
+
+
+Confusion: TypeAlias = tuple[tuple[int, ...], ...]
+"""Rounds by true label (rows) and predicted label (columns)."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,10 @@ class RunOptions:
     """Number of last rounds for the recent mistake rate; 0: not computed."""
     costs: Mapping[float | str, float] = field(default_factory=dict)
     """Weights of examples by label (--weight); other labels have weight 1."""
+    probability: bool = False
+    """Whether answers have probabilities."""
+    threshold: float | None = None
+    """The probability from which +1 is predicted; None: +1 if f(x) >= 0."""
     prefix: int | None = None
     """Number of rounds of each permutation to run; None: all."""
     curve: bool = False
@@ -198,12 +207,14 @@ class Run:
         classes: tuple[float, ...] | None = None,
         costs: tuple[float, ...] | None = None,
         state: State | None = None,
+        confusion: Confusion | None = None,
         same_file: bool = False,
     ) -> None:
         """`horizon` is the number of rounds, if it is known in advance.
 
         `classes` are the labels of all classes, if there are more than two; `costs` are the weights
-        of examples in the order of the labels. With `state`, an earlier pass is continued;
+        of examples in the order of the labels. With `state`, an earlier pass is continued, with its
+        `confusion` if that had a threshold;
         `same_file` means on the same file, from a checkpoint. AUC is then not available: the scores
         of earlier rounds are not saved.
         """
@@ -218,8 +229,23 @@ class Run:
         if state is not None:
             self.player.load_state_dict(state)
         self._resumed = state is not None and not same_file
-        self._before = replace(self.player.tally)
+        self._begin_answering(confusion)
+        self._before = replace(self.tally)
         self._begin_measuring()
+
+    def _begin_answering(self, confusion: Confusion | None) -> None:
+        """Begin what the options ask for besides scores: probabilities, a threshold."""
+        options = self.options
+        self._following: Following | None = None
+        self._decided: Integers | None = None
+        """The confusion matrix of the predictions by a threshold."""
+        if options.threshold is not None:
+            check_threshold(self._classes)
+            self._decided = self.player.tally.confusion
+            if confusion is not None:
+                self._decided = np.array(confusion, dtype=np.int64)
+        if options.probability or options.threshold is not None:
+            self._following = Following(self.player.calibration)
 
     def _begin_measuring(self) -> None:
         """Begin what the options ask for: recent mistake rate, curve, ranking."""
@@ -248,9 +274,25 @@ class Run:
         return player
 
     @property
+    def tally(self) -> Tally:
+        """Counts over all rounds so far; with a threshold, the predictions are those by it."""
+        tally = self.player.tally
+        if self._decided is None:
+            return tally
+        return replace(tally, confusion=self._decided)
+
+    @property
+    def confusion(self) -> Confusion | None:
+        """Rounds by true and predicted label, to continue from; None without a threshold."""
+        if self._decided is None:
+            return None
+        (first, second) = self._decided.tolist()
+        return tuple(first), tuple(second)
+
+    @property
     def mistakes(self) -> int:
         """Number of mistakes so far."""
-        return self.player.tally.mistakes
+        return self.tally.mistakes
 
     @property
     def rounds(self) -> int:
@@ -270,11 +312,10 @@ class Run:
                 found.append(learner.memories(f))
         return found
 
-    def feed(self, batch: Batch) -> Floats:
+    def feed(self, batch: Batch) -> Answers:
         """Predict and learn from a batch; rows without a label are predicted only.
 
-        Returns f(x) of each row before its update, with a column per class if there are more than
-        two.
+        Returns the answer for each row before its update.
         """
         parts = []
         for has_labels, part in batch.runs():
@@ -283,17 +324,27 @@ class Run:
         scores = parts[0]
         if len(parts) > 1:
             scores = np.concatenate(parts)
+        given = self._answers(scores, batch.labels)
         labelled = ~np.isnan(batch.labels)
         labels = batch.labels[labelled]
-        self._measure(scores[labelled], labels)
-        return scores
+        self._measure(scores[labelled], given.chosen[labelled], labels)
+        return given
 
-    def _measure(self, scores: Floats, labels: Floats) -> None:
-        """Update recent mistake rate, curve and ranking with new rounds."""
-        if scores.ndim > 1:
-            wrong = predicted(scores) != labels
-        else:
-            wrong = mistaken(labels, scores * labels)
+    def _answers(self, scores: Floats, labels: Floats) -> Answers:
+        """The answers for the next rows of the stream, whose labels (NaN: none) come after them."""
+        probabilities = None
+        if self._following is not None:
+            probabilities = self._following.probabilities(scores, labels)
+        return answers(scores, probabilities, self.options.threshold)
+
+    def _measure(self, scores: Floats, guesses: Integers, labels: Floats) -> None:
+        """Update the measurements of the options with new rounds."""
+        true = labels if scores.ndim > 1 else labels > 0
+        numbers = true.astype(np.int64)
+        wrong = guesses != numbers
+        if self._decided is not None:
+            cells = np.bincount(2 * numbers + guesses, minlength=4)
+            self._decided = self._decided + cells.reshape(2, 2)
         rates = None
         self.drifts = []
         if self.recent and len(labels):
@@ -410,7 +461,7 @@ class Run:
     def _record(self, statistics: Mapping[str, Any]) -> RunRecord:
         """The record of the pass so far, with these statistics of the learner."""
         player = self.player
-        tally = player.tally
+        tally = self.tally
         return RunRecord(
             learner=self.setup.learner,
             params=params_of(player.learner, player.kernel),
@@ -433,6 +484,7 @@ class Run:
             effective_features=statistics.get("effective_features"),
             tracker_share=self._tracker_share(statistics),
             metrics=self._metrics(),
+            threshold=self.options.threshold,
             costs=self.costs,
             **(self.recent.facts() if self.recent else {}),
         )
@@ -450,7 +502,7 @@ class Run:
 
     def _confusion(self) -> dict[str, Any]:
         """Fields of the record with the confusion matrix."""
-        confusion = self.player.tally.confusion.tolist()
+        confusion = self.tally.confusion.tolist()
         if self._classes:
             by_class = tuple(tuple(row) for row in confusion)
             return {"classes": self._classes, "by_class": by_class}
@@ -461,7 +513,7 @@ class Run:
         """Counts on this file only; None unless an earlier file came before it."""
         if not self._resumed:
             return None
-        tally = self.player.tally
+        tally = self.tally
         before = self._before
         rounds = tally.rounds - before.rounds
         mistakes = tally.mistakes - before.mistakes
@@ -472,11 +524,14 @@ class Run:
         """All metrics; None without `--metrics`."""
         if not self.options.metrics:
             return None
-        tally = self.player.tally
+        tally = self.tally
         calibration = self.player.calibration
-        log_loss = calibration.log_loss(tally.rounds)
-        confusion = tally.confusion.tolist()
-        return metrics_of(confusion, self.ranking, log_loss)
+        return metrics_of(
+            tally.confusion.tolist(),
+            self.ranking,
+            log_loss=calibration.log_loss(tally.rounds),
+            brier=calibration.brier_score(tally.rounds),
+        )
 
 
 def _changes(statistics: Mapping[str, Any]) -> dict[str, Any]:
@@ -530,8 +585,15 @@ class _Curve:
         return np.hstack([self._points, self._last])
 
 
-Observer: TypeAlias = Callable[[Run, Batch, Floats], None]
-"""A function that is called after each batch with the run, the batch and the scores of `feed`."""
+Observer: TypeAlias = Callable[[Run, Batch, Answers], None]
+"""A function that is called after each batch with the run, the batch and the answers of `feed`."""
+
+
+def check_threshold(classes: Sequence[float] | None) -> None:
+    """Refuse --threshold for more than two classes."""
+    if classes:
+        problem = f"--threshold requires two classes, and there are {len(classes)}"
+        raise usage(problem, "--positive LABEL learns one of them against the others")
 
 
 def near_tie_warning(records: Iterable[RunRecord]) -> list[str]:
@@ -559,9 +621,9 @@ def run_batches(
     """Feed each batch of a stream to all runs in turn; return their results."""
     for batch in batches:
         for run in runs:
-            scores = run.feed(batch)
+            given = run.feed(batch)
             for observer in observers:
-                observer(run, batch, scores)
+                observer(run, batch, given)
     return [run.result() for run in runs]
 
 

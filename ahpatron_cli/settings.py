@@ -33,9 +33,19 @@ Format: TypeAlias = Literal["table", "json", "jsonl", "csv", "markdown", "latex"
 DocumentFormat: TypeAlias = Literal["table", "json"]
 RowFormat: TypeAlias = Literal["csv", "jsonl"]
 OnFault: TypeAlias = Literal["stop", "skip"]
+PredictionFormat: TypeAlias = Literal["csv", "jsonl", "table", "json"]
 SearchName: TypeAlias = Literal["grid", "halving"]
 MetricName: TypeAlias = Literal[
-    "mistake_rate", "balanced_error", "precision", "recall", "f1", "kappa", "auc", "log_loss"
+    "mistake_rate",
+    "balanced_error",
+    "precision",
+    "recall",
+    "f1",
+    "kappa",
+    "auc",
+    "average_precision",
+    "log_loss",
+    "brier",
 ]
 
 LARGEST = 10**18
@@ -292,7 +302,7 @@ class Guarantees(Group):
         "--certify",
         default=False,
         belongs_to="call",
-        excludes=("weight", "resume", "checkpoint"),
+        excludes=("weight", "resume", "checkpoint", "threshold"),
         help="Also show the bound that the learner's theorem guarantees on these data; reads them "
         "again.",
     )
@@ -645,7 +655,8 @@ class Output(Group):
         "--metrics",
         default=False,
         belongs_to="call",
-        help="Add precision, recall, F1, balanced error, Cohen's κ, AUC and log loss.",
+        help="Add precision, recall, F1, balanced error, Cohen's κ, AUC, average precision, log "
+        "loss and Brier score; `predict` also shows F1 for several thresholds.",
     )
     window: int | None = option(
         "--window",
@@ -686,6 +697,28 @@ class Output(Group):
         counts=True,
         excludes=("quiet",),
         help="Print more on stderr.",
+    )
+
+
+@dataclass(frozen=True)
+class OperatingPoint(Group):
+    """Probabilities, and from which probability a row is positive."""
+
+    panel = "Output"
+
+    probability: bool = option(
+        "--probability",
+        default=False,
+        belongs_to="call",
+        help="Add the probability of each label to the predictions: columns probability_LABEL.",
+    )
+    threshold: str | None = option(
+        "--threshold",
+        default=None,
+        metavar="P",
+        belongs_to="stream",
+        help="Predict the positive one of two labels if its probability is at least P. "
+        "[default: if f(x) >= 0, or as saved with the model]",
     )
 
 
@@ -925,20 +958,14 @@ class Prediction(Group):
         usual=True,
         help="Write to FILE; .csv or .jsonl decides the format. [default: to stdout]",
     )
-    format: RowFormat = option(
+    format: PredictionFormat = option(
         "--format",
         default="csv",
         belongs_to="call",
         metavar="FORMAT",
         usual=True,
-        help="What stdout shows: {legal}.",
-    )
-    probability: bool = option(
-        "--probability",
-        default=False,
-        belongs_to="call",
-        usual=True,
-        help="Add the probability of each label: columns probability_LABEL.",
+        help="What stdout shows: the rows as csv or jsonl, or only the figures of --metrics as "
+        "table or json.",
     )
 
 
@@ -1062,6 +1089,7 @@ class RunSettings(Settings):
     guarantees: Guarantees = Guarantees()
     models: Models = Models()
     live: Live = Live()
+    operating_point: OperatingPoint = OperatingPoint()
     output: Output = Output()
 
 
@@ -1108,6 +1136,7 @@ class PredictSettings(Settings):
     data: Annotated[Data, Only("max_features", "allow_new_features")] = Data()
     saved: SavedLearner = SavedLearner()
     prediction: Prediction = Prediction()
+    operating_point: OperatingPoint = OperatingPoint()
     output: Annotated[Output, Only("metrics", "quiet")] = Output()
 
 

@@ -298,6 +298,16 @@ def parse_weights(data: Data, tables: Tables) -> dict[float | str, float]:
     return weights
 
 
+def parse_threshold(text: str | None) -> float | None:
+    """Parse the value of --threshold: a probability between 0 and 1."""
+    if text is None:
+        return None
+    threshold = finite(text)
+    if threshold is None or not 0 < threshold < 1:
+        raise usage(f"--threshold takes a probability between 0 and 1, got {text!r}")
+    return threshold
+
+
 def _is_legal(weight: float | None) -> TypeGuard[float]:
     """Whether a text was a number (None: it was not) that is a legal weight."""
     return weight is not None and MIN_WEIGHT <= weight <= MAX_WEIGHT

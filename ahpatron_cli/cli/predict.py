@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,16 +15,20 @@ from ahpatron_cli.settings import PredictSettings, RowFormat
 from ahpatron_cli.signals import raise_on_signals, watch
 
 if TYPE_CHECKING:
+    from ahpatron_cli.answers import Answers
+    from ahpatron_cli.atomic import Output
     from ahpatron_cli.cli.stderr import Stderr
-    from ahpatron_cli.core.rows import Floats
-    from ahpatron_cli.core.tally import Tally
+    from ahpatron_cli.core.rows import Integers
     from ahpatron_cli.data.batch import Batch
     from ahpatron_cli.data.dataset import Dataset, Preparation
     from ahpatron_cli.metrics import Ranking
     from ahpatron_cli.model_file import Model
     from ahpatron_cli.output.predictions import PredictionWriter
     from ahpatron_cli.runner import Run
+    from ahpatron_cli.thresholds import Figures, FiguresDocument
 
+FIGURES = ("table", "json")
+"""Formats of the figures of --metrics, instead of rows."""
 ROWS = 1 << 12
 """Largest number of rows that are scored and written at once."""
 _SUFFIXES: dict[str, RowFormat] = {".csv": "csv", ".jsonl": "jsonl"}
@@ -41,6 +46,8 @@ EXAMPLES = """
   ahpatron predict model.npz test.svm --out scores.csv
   zcat new.svm.gz | ahpatron predict model.npz - --format jsonl
   ahpatron predict churn.npz new.csv --id customer --out scores.csv
+  ahpatron predict fraud.npz known.csv --metrics --format table
+  ahpatron predict fraud.npz new.csv --threshold 0.2 --probability
 """
 
 
@@ -50,27 +57,71 @@ def predict(model: ModelPath, paths: Paths, *, settings: PredictSettings) -> Exi
     Writes the line (or the --id), the predicted label and the score f(x) of each row.
     Labels are optional: tables may have no label column, and rows of LIBSVM text may start with
     index:value or ?. If there are labels, the mistakes are printed to stderr.
+    --metrics also shows the model at several thresholds: on stdout if the rows go to --out or
+    --format is table or json, else on stderr.
     """
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.model_file import load_model
-    from ahpatron_cli.output.predictions import PredictionWriter, open_output
-    from ahpatron_cli.setups import model_learner
+    from ahpatron_cli.output.predictions import PredictionWriter
+    from ahpatron_cli.runner import check_threshold
+    from ahpatron_cli.setups import model_learner, parse_threshold
+    from ahpatron_cli.thresholds import FiguresDocument
 
     raise_on_signals()
     stderr = Stderr(settings.output.quiet)
     _check(model, paths, settings)
+    threshold = parse_threshold(settings.operating_point.threshold)
     loaded = load_model(model, model_learner(settings.saved))
+    if threshold is not None:
+        check_threshold(loaded.header.classes)
     if settings.tables.id and loaded.header.schema is None:
         raise usage("--id names a column, and the model was trained on LIBSVM text")
-    with open_output(settings.prediction.out) as output:
-        writer = PredictionWriter(output, _format(settings))
+    ended_by = None
+    with _opened(settings) as output:
+        writer = None
+        if output is not None:
+            writer = PredictionWriter(output, _row_format(settings))
         scorer = Scorer(loaded, settings, writer, several=len(paths) > 1, stderr=stderr)
         for path in paths:
             ended_by = scorer.score(path)
             if ended_by:
-                stderr.note(f"ended by {ended_by}; all predictions are written")
-                return ExitCode(128 + signal.Signals[ended_by])
+                break
+    if settings.output.metrics:
+        _show_figures(FiguresDocument(model=model, files=tuple(scorer.figures)), settings, stderr)
+    if ended_by:
+        stderr.note(f"ended by {ended_by}; all predictions are written")
+        return ExitCode(128 + signal.Signals[ended_by])
     return ExitCode.OK
+
+
+def _opened(settings: PredictSettings) -> AbstractContextManager[Output | None]:
+    """The output for rows; None if only figures are shown."""
+    from ahpatron_cli.output.predictions import open_output
+
+    prediction = settings.prediction
+    if prediction.out is None and prediction.format in FIGURES:
+        return nullcontext()
+    return open_output(prediction.out)
+
+
+def _show_figures(document: FiguresDocument, settings: PredictSettings, stderr: Stderr) -> None:
+    """Show the figures of all files: on stdout, or on stderr if rows are there."""
+    from msgspec import to_builtins
+
+    from ahpatron_cli.output.formats import json_text, page_text, write
+    from ahpatron_cli.output.threshold_table import figures_page
+
+    format = settings.prediction.format
+    if format == "json":
+        write(lambda _: json_text(to_builtins(document)), "json")
+        return
+    page = figures_page(document.files)
+    if not page.tables:
+        return
+    if settings.prediction.out is None and format not in FIGURES:
+        stderr.show("\n" + page_text(page, "table", stderr.terminal()))
+    else:
+        write(lambda terminal: page_text(page, "table", terminal))
 
 
 def _check(model: str, paths: list[str], settings: PredictSettings) -> None:
@@ -78,7 +129,10 @@ def _check(model: str, paths: list[str], settings: PredictSettings) -> None:
     from ahpatron_cli.atomic import check_outputs
     from ahpatron_cli.npz import is_archive
 
-    _format(settings)
+    _row_format(settings)
+    if settings.prediction.format in FIGURES and not settings.output.metrics:
+        shown = settings.prediction.format
+        raise usage(f"--format {shown} shows the figures of --metrics", "add --metrics")
     if paths.count("-") > 1:
         raise usage("standard input (-) can be read only once")
     if any(map(is_archive, paths)) and not is_archive(model):
@@ -86,7 +140,7 @@ def _check(model: str, paths: list[str], settings: PredictSettings) -> None:
     check_outputs({"--out": settings.prediction.out}, [model, *paths])
 
 
-def _format(settings: PredictSettings) -> str:
+def _row_format(settings: PredictSettings) -> str:
     """The format of the predictions, which the suffix of --out decides."""
     from ahpatron_cli.atomic import format_of_suffix
 
@@ -94,8 +148,8 @@ def _format(settings: PredictSettings) -> str:
     format = settings.prediction.format
     if out is None:
         return format
-    of_file = format_of_suffix(out, format, _SUFFIXES)
-    if "format" in settings.given and of_file != format:
+    of_file = format_of_suffix(out, "csv" if format in FIGURES else format, _SUFFIXES)
+    if "format" in settings.given and format not in FIGURES and of_file != format:
         raise usage(f"--out {out} is {of_file}, and --format asks for {format}")
     return of_file
 
@@ -104,44 +158,48 @@ def _format(settings: PredictSettings) -> str:
 class Counts:
     """What is counted while a file is scored."""
 
-    tally: Tally
+    confusion: Integers
+    """Rows by true and predicted label."""
     ranking: Ranking | None
     """Set if metrics are asked for."""
     rows: int = 0
     loss: float = 0.0
     """The log loss, summed over the rows with labels."""
+    brier: float = 0.0
+    """The Brier loss, summed over the same rows."""
 
-    def add(self, run: Run, batch: Batch, scores: Floats) -> None:
+    def add(self, run: Run, batch: Batch, answers: Answers) -> None:
         """Count the rows of a batch, and the mistakes where there are labels."""
         import numpy as np
 
-        self.rows += len(scores)
+        self.rows += len(answers.chosen)
         is_labelled = ~np.isnan(batch.labels)
         labels = batch.labels[is_labelled]
-        labelled_scores = scores[is_labelled]
-        self.tally.count(labelled_scores, labels)
+        scores = answers.scores[is_labelled]
+        true = labels if scores.ndim > 1 else labels > 0
+        np.add.at(self.confusion, (true.astype(np.int64), answers.chosen[is_labelled]), 1)
         if self.ranking is not None:
-            self.ranking.add(labelled_scores, labels)
-            self.loss += run.player.calibration.loss_of(labelled_scores, labels)
+            self.ranking.add(scores, labels)
+            self.loss += run.player.calibration.loss_of(scores, labels)
+            self.brier += run.player.calibration.brier_loss(scores, labels)
+
+    @property
+    def rounds(self) -> int:
+        """Number of rows with labels."""
+        return int(self.confusion.sum())
+
+    @property
+    def mistakes(self) -> int:
+        """Number of wrong predictions."""
+        return self.rounds - int(self.confusion.trace())
 
     def notes(self) -> list[str]:
-        """Notes for stderr: mistakes and metrics on the rows with labels."""
-        from msgspec.structs import asdict
-
-        from ahpatron_cli.metrics import metrics_of
-
-        tally = self.tally
-        if not tally.rounds:
+        """Notes for stderr: mistakes on the rows with labels."""
+        if not self.rounds:
             return [f"{counted(self.rows, 'row')} without labels"]
-        part = "" if tally.rounds == self.rows else f" of {self.rows:,}"
-        found = f"{counted(tally.mistakes, 'mistake')} in {counted(tally.rounds, 'row')}"
-        notes = [f"{found} with labels{part} ({percent(tally.mistakes / tally.rounds)} %)"]
-        if self.ranking is not None:
-            log_loss = self.loss / tally.rounds
-            values = asdict(metrics_of(tally.confusion.tolist(), self.ranking, log_loss))
-            shown = [f"{name} {value:.4f}" for name, value in values.items() if value is not None]
-            notes.append(", ".join(shown))
-        return notes
+        part = "" if self.rounds == self.rows else f" of {self.rows:,}"
+        found = f"{counted(self.mistakes, 'mistake')} in {counted(self.rounds, 'row')}"
+        return [f"{found} with labels{part} ({percent(self.mistakes / self.rounds)} %)"]
 
 
 class Scorer:
@@ -151,13 +209,17 @@ class Scorer:
         self,
         model: Model,
         settings: PredictSettings,
-        writer: PredictionWriter,
+        writer: PredictionWriter | None,
         *,
         several: bool,
         stderr: Stderr,
     ) -> None:
-        """`several`: there are several files, so that rows and messages name theirs."""
+        """`several`: there are several files, so that rows and messages name theirs.
+
+        Without a `writer`, no rows are written.
+        """
         from ahpatron_cli.output.predictions import label_names
+        from ahpatron_cli.setups import parse_threshold
 
         self._model = model
         self._settings = settings
@@ -166,18 +228,25 @@ class Scorer:
         self._stderr = stderr
         self._preparation = _preparation_of(settings)
         self._names = label_names(model.header.labels, model.header.schema)
+        self._threshold = parse_threshold(settings.operating_point.threshold)
+        if self._threshold is None:
+            self._threshold = model.header.threshold
+        self.figures: list[Figures] = []
+        """The figures of each file with --metrics."""
 
     def score(self, path: str) -> str | None:
         """Write the scores of one file and print its mistakes; return the signal that ended it."""
-        from ahpatron_cli.core.tally import Tally
+        import numpy as np
+
         from ahpatron_cli.data.dataset import stream
         from ahpatron_cli.data.source import open_source
         from ahpatron_cli.metrics import Ranking
 
         stderr = self._stderr
-        to_stdout = self._settings.prediction.out is None
+        to_stdout = self._writer is not None and self._writer.to_stdout
         ranking = Ranking() if self._settings.output.metrics else None
-        counts = Counts(Tally.of(len(self._names)), ranking)
+        classes = len(self._names)
+        counts = Counts(np.zeros((classes, classes), dtype=np.int64), ranking)
 
         def print_rows(asked: bool) -> None:
             show = stderr.answer if asked else stderr.detail
@@ -191,28 +260,61 @@ class Scorer:
             run = self._model.run(source.name)  # load before waiting for the first row
             dataset = stream(source, self._preparation, self._model.encoder)
             for batch in dataset.batches(rows=ROWS):
-                scores = run.score(batch)
-                self._write(path, dataset, run, batch=batch, scores=scores)
-                counts.add(run, batch, scores)
-                mistakes = f"{counts.tally.mistakes:,} mistakes" if counts.tally.rounds else ""
+                answers = self._answers(run, batch)
+                if self._writer is not None:
+                    self._write(self._writer, path, dataset, batch=batch, answers=answers)
+                counts.add(run, batch, answers)
+                mistakes = f"{counts.mistakes:,} mistakes" if counts.rounds else ""
                 show(source.position, mistakes)
             ended_by = watch.ended_by
         self._note(path, dataset, counts)
+        if counts.ranking is not None:
+            self.figures.append(self._figures_of(path, run, counts, counts.ranking))
         return ended_by
 
+    def _answers(self, run: Run, batch: Batch) -> Answers:
+        """The answers for a batch."""
+        from ahpatron_cli.answers import answers
+
+        scores = run.score(batch)
+        asked = self._settings.operating_point.probability
+        probabilities = None
+        if asked or self._threshold is not None:
+            probabilities = run.player.calibration.probabilities(scores)
+        given = answers(scores, probabilities, self._threshold)
+        return given if asked else replace(given, probabilities=None)
+
+    def _figures_of(self, path: str, run: Run, counts: Counts, ranking: Ranking) -> Figures:
+        """The figures of a file."""
+        from ahpatron_cli.thresholds import figures_of
+
+        return figures_of(
+            path=path,
+            rows=counts.rows,
+            threshold=self._threshold,
+            labels=tuple(self._names),
+            confusion=counts.confusion,
+            ranking=ranking,
+            link=run.player.calibration,
+            loss=counts.loss,
+            brier=counts.brier,
+        )
+
     def _write(
-        self, path: str, dataset: Dataset, run: Run, *, batch: Batch, scores: Floats
+        self,
+        writer: PredictionWriter,
+        path: str,
+        dataset: Dataset,
+        *,
+        batch: Batch,
+        answers: Answers,
     ) -> None:
-        """Write the scores of a batch."""
-        shares = None
-        if self._settings.prediction.probability:
-            shares = run.player.calibration.probabilities(scores)
+        """Write the answers for a batch."""
         schema = dataset.encoder.schema
-        self._writer.write_scores(
+        writer.write_scores(
             batch,
-            scores,
+            answers,
             names=self._names,
-            probabilities=shares,
             id_name=schema.id if schema else None,
             path=path if self._several else None,
         )

@@ -112,7 +112,7 @@ def _setups(settings: RunSettings, note: Callable[[str], None]) -> list[Setup]:
 def _run_options(settings: RunSettings, setups: list[Setup]) -> RunOptions:
     """The options of the passes."""
     from ahpatron_cli.runner import RunOptions
-    from ahpatron_cli.setups import check_weights, parse_weights
+    from ahpatron_cli.setups import check_weights, parse_threshold, parse_weights
 
     weights = parse_weights(settings.data, settings.tables)
     check_weights(weights, setups)
@@ -125,6 +125,8 @@ def _run_options(settings: RunSettings, setups: list[Setup]) -> RunOptions:
         window=settings.output.window or 0,
         curve=settings.output.curve is not None,
         costs=weights,
+        probability=settings.operating_point.probability,
+        threshold=parse_threshold(settings.operating_point.threshold),
         certify=settings.guarantees.certify,
         theorem=settings.guarantees.theorem,
     )
@@ -217,6 +219,8 @@ def _without_effect(job: Job, settings: RunSettings) -> Iterator[str]:
         yield "--jobs has no effect: there is only one pass, or its rows are written"
     if "warm_up" in settings.given and not _warms_up(job):
         yield "--warm-up has no effect without --scale minmax or standard, or --sigma auto"
+    if settings.operating_point.probability and not writes_rows:
+        yield "--probability has no effect without --predictions: it adds columns to the rows"
 
 
 def _warms_up(job: Job) -> bool:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from ahpatron_cli import __version__
+from ahpatron_cli.answers import Answers
 from ahpatron_cli.cli.run_output import curves_of
 from ahpatron_cli.cli.run_progress import RunProgress
 from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import (
     Dataset,
@@ -44,6 +44,7 @@ from ahpatron_cli.runner import (
     RunResult,
     Setup,
     begin,
+    check_threshold,
     near_tie_warning,
     run_batches,
     run_parallel,
@@ -225,6 +226,8 @@ class Session:
     def _begin(self, dataset: Dataset, horizon: int | None) -> list[Run]:
         """The first pass of each learner that can run on this file; warns about the others."""
         options = self.job.options
+        if options.threshold is not None:
+            check_threshold(dataset.encoder.classes)
         if options.certify and dataset.encoder.classes:
             raise usage("--certify requires two classes", "--positive LABEL selects one of them")
         if self.saved and self.saved.model:
@@ -279,14 +282,14 @@ class Session:
         return results
 
     def _write_rounds(
-        self, writer: PredictionWriter, dataset: Dataset, run: Run, batch: Batch, scores: Floats
+        self, writer: PredictionWriter, dataset: Dataset, run: Run, batch: Batch, answers: Answers
     ) -> None:
         """Write the predictions of a batch; if nobody reads them any more, end the stream."""
         schema = dataset.encoder.schema
         names = label_names(dataset.labels(), schema)
         id_name = schema.id if schema else None
         try:
-            writer.write_rounds(run, batch, scores, names=names, id_name=id_name)
+            writer.write_rounds(run, batch, answers, names=names, id_name=id_name)
         except BrokenPipeError:
             if not self.keeps_results:
                 raise

@@ -18,9 +18,10 @@ _ONES = np.ones(WINDOW)
 
 
 class _Slopes(NamedTuple):
-    """Derivatives of the log loss of a window, and `shares` (see `Calibration.fit`)."""
+    """Derivatives of the log loss of a window, `shares` (see `Calibration.fit`), and Brier loss."""
 
     shares: Floats
+    brier: float
     gradient: list[float]
     curvature: list[list[float]]
 
@@ -39,6 +40,8 @@ class Calibration(Stateful):
         α and β.
     loss : float
         Sum of `-log P(y)` over complete windows, each with the link fitted before it.
+    brier : float
+        Sum of Brier losses over the same rounds, see `brier_loss`.
 
     References
     ----------
@@ -48,6 +51,7 @@ class Calibration(Stateful):
     state_fields: ClassVar[Any] = {
         "weights": "p",
         "loss": float,
+        "brier": float,
         "_precision": "pp",
         "_scores": "b...",
         "_labels": "b",
@@ -65,6 +69,7 @@ class Calibration(Stateful):
             self.weights = np.array([1.0])
             self._scores = np.empty((0, classes))
         self.loss = 0.0
+        self.brier = 0.0
         count = len(self.weights)
         self._precision: Floats = np.eye(count)
 
@@ -77,6 +82,34 @@ class Calibration(Stateful):
         self._labels = labels
         if len(labels) >= 16 * WINDOW:  # fitting many windows at once is faster
             self.fit()
+
+    def follow(self, scores: Floats, labels: Floats) -> Floats:
+        """Add rows in their order; return their probabilities as they were when they were answered.
+
+        Those of a row are computed by the link that was fitted to complete windows before it.
+        Rows without a label (NaN) get probabilities, and are not added.
+
+        Returns
+        -------
+        array of shape (n, 2) with columns for -1 and +1, or (n, k)
+        """
+        known = ~np.isnan(labels)
+        seen = np.cumsum(known)
+        parts = []
+        start = 0
+        while start < len(labels):
+            room = WINDOW - len(self._labels) % WINDOW
+            before = int(seen[start - 1]) if start else 0
+            stop = int(np.searchsorted(seen, before + room)) + 1  # after the last row of the window
+            part = slice(start, min(stop, len(labels)))
+            parts.append(self.probabilities(scores[part]))
+            has_label = known[part]
+            self.add(scores[part][has_label], labels[part][has_label])
+            self.fit()
+            start = part.stop
+        if not parts:
+            return self.probabilities(scores)
+        return np.concatenate(parts)
 
     def fit(self) -> None:
         """Fit the link to all complete windows that are stored."""
@@ -114,6 +147,7 @@ class Calibration(Stateful):
             slopes = self._slopes_of_two(scores, labels)
         else:
             slopes = self._slopes_of_classes(scores, labels)
+        self.brier += slopes.brier
         if math.isfinite(slopes.curvature[0][0]):  # not if squares of huge scores overflow
             before = self.weights
             earlier = self.memory * self._precision
@@ -130,6 +164,7 @@ class Calibration(Stateful):
         """Derivatives on a window with two classes, with respect to α and β."""
         shares = self._difference(scores)
         missed = labels - shares
+        brier = 0.25 * ddot(missed, missed)
         by_slope = 0.5 * ddot(scores, missed)
         by_offset = 0.5 * ddot(_ONES, missed)
         squares = 0.25 * shares * shares
@@ -141,6 +176,7 @@ class Calibration(Stateful):
         offset = ddot(_ONES, variance) + prior
         return _Slopes(
             shares=shares,
+            brier=brier,
             gradient=[by_slope, by_offset],
             curvature=[[slope, mixed], [mixed, offset]],
         )
@@ -159,6 +195,7 @@ class Calibration(Stateful):
         curvature = variance + prior
         return _Slopes(
             shares=_of_class(p, labels),
+            brier=_brier_of_classes(p, labels),
             gradient=[gradient],
             curvature=[[curvature]],
         )
@@ -188,6 +225,25 @@ class Calibration(Stateful):
         logs = self._logs(shares)
         return -float(logs.sum())
 
+    def brier_score(self, rounds: int) -> float:
+        """Mean Brier loss per round; `rounds` is the number of all rounds added."""
+        self.fit()
+        rest = self.brier_loss(self._scores, self._labels)
+        total = self.brier + rest
+        return total / max(rounds, 1)
+
+    def brier_loss(self, scores: Floats, labels: Floats) -> float:
+        """Sum of Brier losses of rows with these scores and labels, by the link so far.
+
+        With two classes `(P(+1) - [y = +1])²`; with more, `(P(c) - [y = c])²` summed over classes,
+        as in scikit-learn.
+        """
+        p = self.probabilities(scores)
+        if scores.ndim > 1:
+            return _brier_of_classes(p, labels)
+        missed = p[:, 1] - (labels > 0)
+        return float(missed @ missed)
+
     def probabilities(self, scores: Floats) -> Floats:
         """Class probabilities P(y = c | x) of rows with these scores f(x).
 
@@ -209,6 +265,14 @@ class Calibration(Stateful):
         odds: Floats = np.exp(logits - largest)  # no exponent is positive: nothing overflows
         total: Floats = odds.sum(axis=1, keepdims=True)
         return odds / total
+
+
+def _brier_of_classes(p: Floats, classes: Floats) -> float:
+    """Sum of Brier losses of rows with these probabilities and classes."""
+    missed = p.copy()
+    rows = np.arange(len(classes))
+    missed[rows, classes.astype(np.int64)] -= 1.0
+    return float(np.sum(missed * missed))
 
 
 def _of_class(table: Floats, classes: Floats) -> Floats:

@@ -54,6 +54,18 @@ def predicted(scores: Floats) -> Integers:
     return np.asarray(first)
 
 
+def chosen(scores: Floats) -> Integers:
+    """Number of the predicted label of each row; of two labels, 1 if f(x) >= 0.
+
+    Parameters
+    ----------
+    scores : array of shape (n,), or (n, k) with k classes
+    """
+    if scores.ndim == 1:
+        return (scores >= 0).astype(np.int64)
+    return predicted(scores)
+
+
 def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
     """Margin `f_y(x) - max_{c≠y} f_c(x)` of each round, and the class of the maximum.
 

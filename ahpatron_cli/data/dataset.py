@@ -21,8 +21,8 @@ from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, width_of
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.encoder import Encoder, Name, Weights, as_wide_as_needed, labelled_rows
-from ahpatron_cli.data.file_formats import is_table
 from ahpatron_cli.data.faults import OnFaultyRow
+from ahpatron_cli.data.file_formats import is_table
 from ahpatron_cli.data.label_codes import LabelCodes, SeenLabels
 from ahpatron_cli.data.labels import OTHER, PLAIN_PAIRS, Labels, LabelTally, describe, find_labels
 from ahpatron_cli.data.layout import is_dense
@@ -388,9 +388,7 @@ def stream(
     called with each faulty row, which is then left out; without it, the first one is raised after
     all rows before it.
     """
-    reader = reader_of(
-        source, preparation, continued, on_wait=on_wait, on_faulty_row=on_faulty_row
-    )
+    reader = reader_of(source, preparation, continued, on_wait=on_wait, on_faulty_row=on_faulty_row)
     if continued:
         encoder = _continuing(continued, reader, preparation)
         return StreamedRows(reader, preparation, encoder, expected=())

@@ -158,7 +158,7 @@ class TableReader(Reader):
         """`_report` if faults do not end the reading; else None."""
         if self._on_fault is None:
             return None
-        return self._report
+        return self._report_fault
 
     def _check_labelled(self, batch: Batch) -> None:
         """Refuse a batch with a row that has no label."""
@@ -169,7 +169,7 @@ class TableReader(Reader):
             hint = "rows without labels are predicted in one pass in file order only"
             raise bad_data("this row has no label", self._reader.path, line=line, hint=hint)
 
-    def _report(self, fault: UserError) -> None:
+    def _report_fault(self, fault: UserError) -> None:
         assert self._on_fault is not None
         self.faults += 1
         self._on_fault(fault)
@@ -203,7 +203,7 @@ class TableReader(Reader):
             sound[rows] = False
             faults += [self._fault(cells, column, row) for row in rows]
         for fault in sorted(faults, key=_line_of):
-            self._report(fault)
+            self._report_fault(fault)
         if sound.all():
             return cells
         return _part(cells, np.flatnonzero(sound))

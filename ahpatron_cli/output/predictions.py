@@ -16,13 +16,13 @@ import msgspec
 import numpy as np
 
 from ahpatron_cli.atomic import Output, format_of_suffix, open_at, open_atomically
-from ahpatron_cli.core.tally import predicted
 from ahpatron_cli.data.cells import label_kind, number
 from ahpatron_cli.data.labels import OTHER, Labels, show
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output.escape import use_utf8, visible, without_formula
 
 if TYPE_CHECKING:
+    from ahpatron_cli.answers import Answers
     from ahpatron_cli.core.rows import Floats, Integers
     from ahpatron_cli.data.batch import Batch
     from ahpatron_cli.data.schema import Schema
@@ -61,7 +61,7 @@ class PredictionWriter:
         self,
         run: Run,
         batch: Batch,
-        scores: Floats,
+        answers: Answers,
         names: Sequence[str],
         id_name: str | None = None,
     ) -> None:
@@ -70,9 +70,10 @@ class PredictionWriter:
         `names` are the names of the labels. With several classes, the score is that of the
         predicted class.
         """
+        scores = answers.scores
+        guesses = answers.chosen
         missing = np.isnan(batch.labels)
         is_round = ~missing
-        guesses = chosen(scores)
         labels = np.where(missing, 0.0, batch.labels)
         if scores.ndim == 1:
             true = (labels > 0).astype(np.int64)
@@ -95,14 +96,15 @@ class PredictionWriter:
             "prediction": shown[guesses].tolist(),
             "mistake": np.where(missing, "", mistakes.astype(str)).tolist(),
         }
+        if answers.probabilities is not None:
+            columns |= _by_label("probability", names, answers.probabilities)
         self._write(columns, len(scores))
 
     def write_scores(
         self,
         batch: Batch,
-        scores: Floats,
+        answers: Answers,
         names: Sequence[str],
-        probabilities: Floats | None = None,
         id_name: str | None = None,
         path: str | None = None,
     ) -> None:
@@ -112,20 +114,20 @@ class PredictionWriter:
         `scores` in JSON. Probabilities are in columns `probability_LABEL`.
         """
         shown = np.array(self._labels(names), dtype=object)
-        guesses = chosen(scores)
+        scores = answers.scores
         columns: Columns = {}
         if path is not None:
             columns["data"] = self._text(visible(path))
         columns |= self._keys(batch, id_name)
-        columns["prediction"] = shown[guesses].tolist()
+        columns["prediction"] = shown[answers.chosen].tolist()
         if scores.ndim == 1:
             columns["score"] = exact_texts(scores)
         elif self._as_json:
             columns["scores"] = [msgspec.json.encode(row).decode() for row in scores.tolist()]
         else:
             columns |= _by_label("score", names, scores)
-        if probabilities is not None:
-            columns |= _by_label("probability", names, probabilities)
+        if answers.probabilities is not None:
+            columns |= _by_label("probability", names, answers.probabilities)
         self._write(columns, len(scores))
 
     def _keys(self, batch: Batch, id_name: str | None) -> dict[str, list[str]]:
@@ -206,13 +208,6 @@ def _by_label(what: str, names: Sequence[str], values: Floats) -> Columns:
     for name, own in zip(names, values.T, strict=True):
         columns[f"{what}_{name}"] = exact_texts(own)
     return columns
-
-
-def chosen(scores: Floats) -> Integers:
-    """Index of the predicted label of each row."""
-    if scores.ndim == 1:
-        return (scores >= 0).astype(np.int64)
-    return predicted(scores)
 
 
 def exact_texts(values: Floats | Integers) -> list[str]:

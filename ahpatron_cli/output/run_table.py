@@ -138,6 +138,9 @@ def _run_table(report: Report) -> Table:
     all_shared = all(line.params.get("multiclass") == "shared" for line in summary)
     if several_classes and not all_shared:
         notes.append("One learner per class: support is the largest; |N_T| and halvings are sums.")
+    thresholds = [run.threshold for run in report.runs if run.threshold is not None]
+    if thresholds:
+        notes.append(f"{_positive(report)} is predicted from probability {thresholds[0]:g} on.")
     return Table(
         kind="run",
         name=report.data.path,
@@ -269,14 +272,19 @@ def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
     )
 
 
+def _positive(report: Report) -> str:
+    """Name of the positive one of two labels."""
+    names = report.data.label_names
+    if names:
+        return names[-1]
+    return "+1"
+
+
 def _metrics_table(report: Report) -> Table:
     """Table of metrics, as means over the repeats."""
     title = "metrics"
     if len(report.data.labels) <= 2:
-        positive = "+1"
-        if report.data.label_names:
-            positive = report.data.label_names[-1]
-        title = f"metrics of label {positive}"
+        title = f"metrics of label {_positive(report)}"
     columns = [
         _learners(report),
         _means(report, "Precision %", "precision", text=percent),
@@ -285,7 +293,9 @@ def _metrics_table(report: Report) -> Table:
         _means(report, "Balanced error %", "balanced_error", text=percent),
         _means(report, "Kappa", "kappa", text=_four_decimals),
         _means(report, "AUC", "auc", text=_four_decimals),
-        _means(report, "Log loss", "log_loss", text=_four_decimals),
+        _means(report, "Avg. precision", "average_precision", text=_four_decimals),
+        _means(report, "Log loss", "log_loss", priority=2, text=_four_decimals),
+        _means(report, "Brier", "brier", text=_four_decimals),
     ]
     return Table(
         kind="metrics",

@@ -80,7 +80,7 @@ class Metric:
         if self.name == "mistake_rate":
             return run.exact_rate
         measured = run.metrics
-        if measured is None and run.confusion and self.name not in ("auc", "log_loss"):
+        if measured is None and run.confusion and self.name not in OF_SCORES:
             from ahpatron_cli.metrics import metrics_of  # lazy: imports NumPy
 
             measured = metrics_of(run.confusion)
@@ -89,7 +89,7 @@ class Metric:
         value: float | None = getattr(measured, self.name, None)
         if value is not None:
             return Fraction(value)
-        if run.confusion is None or self.name == "log_loss":
+        if run.confusion is None or self.name in NEWER:
             return None  # from an earlier version without this metric
         worst = 0 if self.larger_is_better else 1
         return Fraction(worst)
@@ -104,8 +104,14 @@ _METRICS = (
     Metric("f1", "F1 %", larger_is_better=True),
     Metric("kappa", "Kappa", larger_is_better=True),
     Metric("auc", "AUC", larger_is_better=True),
+    Metric("average_precision", "Average precision", larger_is_better=True),
     Metric("log_loss", "Log loss"),
+    Metric("brier", "Brier score"),
 )
+OF_SCORES = ("auc", "average_precision", "log_loss", "brier")
+"""Metrics that need the scores of all rounds."""
+NEWER = ("average_precision", "log_loss", "brier")
+"""Metrics that results files of earlier versions do not have."""
 METRICS = {metric.name: metric for metric in _METRICS}
 
 

@@ -147,6 +147,7 @@ CHANGED = {
     "seed": "--seed 1",
     "shuffle": "--shuffle",
     "limit": "--limit 100",
+    "threshold": "--threshold 0.3",
 }
 """For each option that must not change: another value than that of the checkpoint."""
 

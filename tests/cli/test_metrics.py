@@ -6,11 +6,21 @@ import re
 from pathlib import Path
 
 import pytest
-from sklearn.metrics import cohen_kappa_score, f1_score, roc_auc_score
+from sklearn.metrics import average_precision_score, cohen_kappa_score, f1_score, roc_auc_score
 
 from support.command import Ahpatron
 
-NAMES = ["precision", "recall", "f1", "balanced_error", "kappa", "auc", "log_loss"]
+NAMES = [
+    "precision",
+    "recall",
+    "f1",
+    "balanced_error",
+    "kappa",
+    "auc",
+    "log_loss",
+    "average_precision",
+    "brier",
+]
 
 
 @pytest.mark.parametrize("way", [(), ("--shuffle",)])
@@ -26,6 +36,8 @@ def test_metrics_are_those_of_the_predictions(
     assert metrics["kappa"] == pytest.approx(cohen_kappa_score(y, predicted))
     scores = [float(row["score"]) for row in rows]
     assert metrics["auc"] == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
+    expected = average_precision_score(y, scores)
+    assert metrics["average_precision"] == pytest.approx(expected, abs=1e-12)
     assert "metrics" not in ahpatron.run(rings, *options)
 
 
@@ -34,15 +46,17 @@ def test_a_resumed_run_has_no_auc_and_predict_has(ahpatron: Ahpatron, rings: Pat
     resumed = ahpatron.run(rings, "--resume", "m.npz", "--metrics")["metrics"]
     assert resumed["auc"] is None
     assert resumed["f1"] is not None
-    done = ahpatron.succeed("predict", "m.npz", rings, "--metrics", "--out", "s.csv")
+    done = ahpatron.succeed(
+        "predict", "m.npz", rings, "--metrics", "--out", "s.csv", "--format", "json"
+    )
+    (figures,) = json.loads(done.out)["files"]
     y = [int(line.split()[0]) for line in rings.read_text().splitlines()]
     scores = [float(row["score"]) for row in ahpatron.table("s.csv")]
     for name, wanted in (
         ("f1", f1_score(y, [1 if score >= 0 else -1 for score in scores])),
         ("auc", roc_auc_score(y, scores)),
     ):
-        (found,) = re.findall(rf"\b{name} ([\d.]+)", done.err)
-        assert float(found) == pytest.approx(wanted, abs=1e-4)
+        assert figures["metrics"][name] == pytest.approx(wanted, abs=1e-12)
 
 
 @pytest.mark.parametrize("way", [(), ("--shuffle",)])

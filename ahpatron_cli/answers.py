@@ -1,0 +1,49 @@
+"""What a model or a run answers for rows: scores, probabilities, and the predicted labels."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+from ahpatron_cli.core.calibration import Calibration
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.tally import chosen
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers for consecutive rows, each given before its label was seen."""
+
+    scores: Floats
+    """f(x), with a column per class if there are more than two."""
+    chosen: Integers
+    """Number of the predicted label: 0 and 1 are -1 and +1."""
+    probabilities: Floats | None = None
+    """A column per label; None unless they are asked for."""
+
+
+def answers(
+    scores: Floats, probabilities: Floats | None = None, threshold: float | None = None
+) -> Answers:
+    """Answers with these scores; by P(+1) if there is a threshold."""
+    numbers = chosen(scores)
+    if threshold is not None:
+        assert probabilities is not None
+        numbers = (probabilities[:, 1] >= threshold).astype(np.int64)
+    return Answers(scores, numbers, probabilities)
+
+
+class Following:
+    """Probabilities during a run: those of a row by the link fitted to rows before it.
+
+    It is fitted to the same rows as that of the player, whose rounds are counted late.
+    """
+
+    def __init__(self, link: Calibration) -> None:
+        self._link = copy.deepcopy(link)
+
+    def probabilities(self, scores: Floats, labels: Floats) -> Floats:
+        """Probabilities of the next rows; the link is then fitted to those with labels."""
+        return self._link.follow(scores, labels)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,6 +193,13 @@ class RunResult:
     """Tally and statistics of the learner by name, for certificates."""
 
 
+class Answered(NamedTuple):
+    """The answers for the first rows of some, and the error of the row after them, if any."""
+
+    given: Answers
+    error: UserError | None
+
+
 class Run:
     """One pass of a learner over one file."""
 
@@ -356,20 +363,32 @@ class Run:
         if self.ranking is not None:
             self.ranking.add(scores, labels)
 
-    def learn(
-        self, batch: Batch, answered: Floats | None = None
-    ) -> tuple[Floats, UserError | None]:
+    def learn(self, batch: Batch, given: Answers | None = None) -> Answered:
         """Learn from rows with labels until one cannot be learned, and measure the rounds.
 
-        Returns f(x) of each row that was learned before its update, and the error of the row after
-        them. If the labels came late, `answered` are the scores with which the rows were answered:
-        these are counted and measured.
+        If the labels came late, `given` are the answers that were given: these are counted.
         """
-        scores, error = self._learned(batch, answered)
-        counted = scores if answered is None else answered
-        count = len(scores)
-        self._measure(counted[:count], batch.labels[:count])
-        return scores, error
+        scores, error = self._learned(batch, None if given is None else given.scores)
+        labels = batch.labels[: len(scores)]
+        if given is None:
+            given = self._answers(scores, labels)
+        else:
+            given = given.first(len(scores))
+            self._answers(given.scores, labels)  # the link for probabilities learns from them
+        self._measure(given.scores, given.chosen, labels)
+        return Answered(given, error)
+
+    def answer(self, batch: Batch) -> Answered:
+        """Predict rows without labels until f cannot be computed for one."""
+        error = None
+        try:
+            scores = self.player.scores(batch.rows)
+        except NumericalError as fault:
+            error = self._not_computed("f(x)", batch, fault)
+            before = batch.part(slice(0, fault.row))
+            scores = self.player.scores(before.rows)
+        labels = np.full(len(scores), np.nan)
+        return Answered(self._answers(scores, labels), error)
 
     def _learn(self, batch: Batch) -> Floats:
         """Learn from rows with labels; return f(x) of each before its update."""
@@ -378,9 +397,7 @@ class Run:
             raise error
         return scores
 
-    def _learned(
-        self, batch: Batch, answered: Floats | None
-    ) -> tuple[Floats, UserError | None]:
+    def _learned(self, batch: Batch, answered: Floats | None) -> tuple[Floats, UserError | None]:
         """As `learn`, without measuring."""
         first = self.rounds + 1
         labels = batch.labels
@@ -394,8 +411,7 @@ class Run:
         except NumericalError as error:
             number = first + error.row
             fault = self._not_computed(f"round {number}", batch, error)
-            learned = np.empty(0) if error.learned is None else error.learned
-            return learned, fault
+            return error.learned, fault
         except LimitReachedError as error:
             problem = f"{self.setup.learner}: {error}"
             hint = "allow more with `-p max_support=N`, or demand less with a larger tolerance"
@@ -408,17 +424,6 @@ class Run:
             return self.player.scores(batch.rows)
         except NumericalError as error:
             raise self._not_computed("f(x)", batch, error) from None
-
-    def score_part(self, batch: Batch) -> tuple[Floats, UserError | None]:
-        """As `score`, for the rows up to one for which f cannot be computed, and its error."""
-        try:
-            return self.player.scores(batch.rows), None
-        except NumericalError as error:
-            fault = self._not_computed("f(x)", batch, error)
-            before = batch.part(slice(0, error.row))
-            if error.row == 0:
-                return np.empty(0), fault
-            return self.player.scores(before.rows), fault
 
     def restore_recent(self, state: StateReader) -> None:
         """Restore the recent mistake rate and the test for drifts, if the window is the same."""

@@ -608,8 +608,8 @@ class Live(Group):
         default=None,
         belongs_to="call",
         metavar="FILE.jsonl",
-        help="Append events as JSON lines: start, figures, drift, reset, fault, saved, ended; - for "
-        "stderr.",
+        help="Append events as JSON lines: start, figures, drift, reset, fault, saved, ended; "
+        "- for stderr.",
     )
     prometheus: str | None = option(
         "--prometheus",
@@ -624,8 +624,8 @@ class Live(Group):
         belongs_to="call",
         metavar="R",
         panel="Output",
-        help="Exit with code 4 if the mistake rate, with --window that of the last rounds, is above "
-        "R at the end; 0.1 is 10 %.",
+        help="Exit with code 4 if the mistake rate, with --window that of the last rounds, is "
+        "above R at the end; 0.1 is 10 %.",
     )
 
 

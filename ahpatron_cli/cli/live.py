@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import signal
 import time
-from collections import deque
+from bisect import insort
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,7 +28,7 @@ from ahpatron_cli.data.faults import FaultyRow
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
 from ahpatron_cli.live.monitor import FIGURES_EVERY, AppendedLines, Monitor, timestamp
-from ahpatron_cli.live.service import Answers, Refusal, Service
+from ahpatron_cli.live.service import AnsweredRows, Refusal, Service
 from ahpatron_cli.live.state_file import StateFile
 from ahpatron_cli.model_file import Model, OptionValue, damaged, to_bytes
 from ahpatron_cli.output.answers import AnswerWriter
@@ -68,8 +69,8 @@ class LiveSession:
         self._path = self.job.paths[0]
         self._skips = live.on_fault == "skip"
         self._rejects: AppendedLines | None = None
-        self._faulty: deque[FaultyRow] = deque()
-        """Faulty rows of the reader that were not reached yet."""
+        self._faulty: list[FaultyRow] = []
+        """Faulty rows that were not reached yet, in the order of their lines."""
         self._said = 0
         """Faults so far in this process."""
         self._service: Service | None = None
@@ -118,7 +119,7 @@ class LiveSession:
             replace(self.job.preparation, may_lack_labels=True),
             continued,
             on_wait=self._note_waiting,
-            on_faulty_row=self._faulty.append if self._skips else None,
+            on_faulty_row=self._note_faulty if self._skips else None,
         )
         self._dataset = dataset
         self._open_outputs(dataset, opened)
@@ -133,7 +134,6 @@ class LiveSession:
             dataset,
             pending=live.pending,
             every=every,
-            with_probabilities=self._with_probabilities,
         )
         if model is not None and model.live is not None:
             try:
@@ -158,10 +158,11 @@ class LiveSession:
                 f"the stream continues after {figures.lines:,} lines: {figures.rounds:,} rounds, "
                 f"{figures.mistakes:,} mistakes, {figures.pending:,} rows wait for their labels"
             )
+        dataset = self._begun(self._dataset)
         self._monitor.event(
             "start",
             version=__version__,
-            data=self._path,
+            data=dataset.name,
             state=self.state.path if self.state else None,
             learner=service.run.setup.learner,
             **to_builtins(service.figures()),
@@ -185,6 +186,10 @@ class LiveSession:
             service.run.player.state_dict()
         except StateError as error:
             raise usage(str(error)) from None
+
+    def _note_faulty(self, row: FaultyRow) -> None:
+        """Note a faulty row; a label that does not fit is found later than a number."""
+        insort(self._faulty, row, key=attrgetter("line"))
 
     def _note_waiting(self, rows: int) -> None:
         warm_up = self.job.preparation.data.warm_up
@@ -228,7 +233,7 @@ class LiveSession:
         start = 0
         lines = batch.lines
         while self._faulty and self._faulty[0].line < lines[-1]:
-            faulty = self._faulty.popleft()
+            faulty = self._faulty.pop(0)
             stop = int(lines.searchsorted(faulty.line))
             if stop > start:
                 yield batch.part(slice(start, stop))
@@ -252,7 +257,7 @@ class LiveSession:
         """Answer faulty rows behind which no other rows have come yet."""
         if self._is_reading:
             while self._faulty:
-                self._take(self._faulty.popleft())
+                self._take(self._faulty.pop(0))
 
     def _count_lines(self, line: int) -> None:
         """Note that all lines up to this one are done."""
@@ -262,7 +267,7 @@ class LiveSession:
 
     # Answers --------------------------------------------------------------------------------------
 
-    def _answered(self, answers: Answers) -> None:
+    def _answered(self, answers: AnsweredRows) -> None:
         """Write the answers to some rows, and do what is due."""
         self._count_lines(int(answers.lines[-1]))
         if self._writer is not None:
@@ -448,7 +453,7 @@ class LiveSession:
 
     @property
     def _with_probabilities(self) -> bool:
-        return bool(getattr(self.settings.output, "probability", False))
+        return self.settings.operating_point.probability
 
     def _finish(self) -> None:
         """Save the state and the model, and make the report."""
@@ -485,9 +490,8 @@ class LiveSession:
         if failed is not None and self.fault is None:
             self.fault = failed
 
-
     def exit_code(self) -> ExitCode:
-        """The exit code, with a note if the stream did not end by itself; or the fault is raised."""
+        """The exit code; a fault that ended the stream is raised."""
         assert self.report is not None
         (record,) = self.report.runs
         if self.reader_left:

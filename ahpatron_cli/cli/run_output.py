@@ -9,8 +9,8 @@ import numpy as np
 
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.stderr import Stderr
-from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.data.cells import number
+from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.output.formats import to_text, write
 from ahpatron_cli.output.predictions import STDOUT, check_predictions_path
 from ahpatron_cli.records import Curve, Report, grouped

@@ -27,7 +27,7 @@ class NumericalError(CoreError, ArithmeticError):
     """A value cannot be computed; `row` is the index (from 0) within the rows passed."""
 
     learned: Any = None
-    """f(x) of the first of these rows, which were learned before the error; None if none were."""
+    """f(x) of the first of these rows, which were learned before the error."""
 
     def __init__(self, message: str, row: int) -> None:
         super().__init__(message, row)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ahpatron_cli.answers import Answers
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows
 from ahpatron_cli.core.state import State, Stateful, StateReader
 from ahpatron_cli.pending import Pending
@@ -21,6 +22,8 @@ class RememberedRow(NamedTuple):
     values: Floats
     scores: Floats
     """The scores with which it was answered: one, or one per class."""
+    chosen: int
+    """Number of the label that was predicted."""
 
 
 class Remembered(Stateful):
@@ -69,15 +72,17 @@ class Remembered(Stateful):
         return rows.dense() if dense else rows
 
     @staticmethod
-    def scores(taken: Sequence[RememberedRow], *, classes: int) -> Floats:
-        """The scores with which these rows were answered, as the player counts them.
+    def answers(taken: Sequence[RememberedRow], *, classes: int) -> Answers:
+        """The answers that these rows were given.
 
         A class that appeared later was not the answer: it has the smallest score.
         """
+        chosen = np.array([row.chosen for row in taken])
         if classes == 2:
-            return np.array([row.scores[0] for row in taken])
-        padded = [_padded(row.scores, classes) for row in taken]
-        return np.stack(padded)
+            scores = np.array([row.scores[0] for row in taken])
+        else:
+            scores = np.stack([_padded(row.scores, classes) for row in taken])
+        return Answers(scores, chosen)
 
     def state_dict(self) -> State:
         """Ids and rows as arrays."""
@@ -96,6 +101,7 @@ class Remembered(Stateful):
             "columns": _joined([row.columns for row in rows], np.int32),
             "values": _joined([row.values for row in rows], np.float64),
             "scores": np.array(scores, dtype=np.float64).reshape(len(rows), most),
+            "chosen": np.array([row.chosen for row in rows], dtype=np.int64),
         }
 
     def load_state_dict(self, state: StateReader) -> None:
@@ -104,11 +110,13 @@ class Remembered(Stateful):
         columns = state.array("columns", "%v")
         values = state.array("values", "v")
         scores = state.array("scores", "rk")
+        chosen = state.array("chosen", "#r").tolist()
         forgotten = state.take("forgotten")
         try:
             keys = json.loads(ids.astype("<i4").tobytes())
             ends = np.cumsum(lengths, dtype=np.int64)
-            sound = len(keys) == len(lengths) == len(scores) and min(lengths, default=0) >= 0
+            sound = len(keys) == len(lengths) == len(scores) == len(chosen)
+            sound &= min(lengths, default=0) >= 0
             sound &= int(sum(lengths)) == len(columns) == len(values)
             sound &= type(forgotten) is int and forgotten >= 0
             sound &= int(columns.min(initial=0)) >= 0 and len({*keys}) == len(keys)
@@ -118,9 +126,10 @@ class Remembered(Stateful):
         if not sound:
             raise state.refusal("ids", "are not those of rows that wait for labels")
         self._pending.forgotten = forgotten
-        for key, length, end, own in zip(keys, lengths, ends.tolist(), scores, strict=True):
+        every = zip(keys, lengths, ends.tolist(), scores, chosen, strict=True)
+        for key, length, end, own, number in every:
             part = slice(end - length, end)
-            row = RememberedRow(columns[part].copy(), values[part].copy(), own.copy())
+            row = RememberedRow(columns[part].copy(), values[part].copy(), own.copy(), number)
             self._pending.add(key, row)
 
 

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ahpatron_cli.answers import Answers
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stateful, StateReader
@@ -25,10 +26,8 @@ from ahpatron_cli.errors import UserError, bad_data
 from ahpatron_cli.live.remembered import Remembered, RememberedRow
 from ahpatron_cli.model_file import Model, OptionValue, model_of
 from ahpatron_cli.records import RunRecord
-from ahpatron_cli.runner import Run
+from ahpatron_cli.runner import Answered, Run
 
-CALIBRATED = 256
-"""The link for probabilities changes after so many rounds."""
 Kind: TypeAlias = Literal["labelled", "unlabelled", "label only"]
 
 
@@ -44,17 +43,15 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class AnsweredRows:
     """Rows that were answered, in the order in which they arrived."""
 
     lines: Integers
     ids: NDArray[np.object_] | None
-    scores: Floats
-    """f(x) of each row; with several classes a column per class."""
     labels: Floats
     """Codes of the labels; NaN for rows without one."""
-    probabilities: Floats | None = None
-    """A column per label; None if they were not asked for."""
+    given: Answers
+    """The answers; for a label that came late, the one that its row was given."""
 
 
 class Refusal(NamedTuple):
@@ -133,7 +130,6 @@ class Service:
         Labels, encoder and width of the rows.
     pending : int
         Number of rows without a label that are remembered by id.
-    with_probabilities : bool, default=False
     every : sequence of int, default=()
         Rounds at whose multiples batches are cut: there, `answers` has learned no row beyond.
     """
@@ -144,21 +140,17 @@ class Service:
         stream: Stream,
         *,
         pending: int,
-        with_probabilities: bool = False,
         every: Sequence[int] = (),
     ) -> None:
         self.run = run
         self.stream = stream
         self.counts = Counts()
         self.remembered = Remembered(pending)
-        self._with_probabilities = with_probabilities
-        self._every = [*every]
-        if with_probabilities:
-            self._every.append(CALIBRATED)
+        self._every = tuple(every)
 
     # Answers --------------------------------------------------------------------------------------
 
-    def answers(self, batch: Batch) -> Iterator[Answers | Refusal]:
+    def answers(self, batch: Batch) -> Iterator[AnsweredRows | Refusal]:
         """Answer the rows of a batch in their order, and learn those with a label.
 
         After each answer that is yielded, its rows were learned and no others.
@@ -185,7 +177,7 @@ class Service:
         self.counts.faults += 1
         self.counts.unmatched += refusal.is_unmatched
 
-    def _labelled(self, batch: Batch) -> Iterator[Answers | Refusal]:
+    def _labelled(self, batch: Batch) -> Iterator[AnsweredRows | Refusal]:
         """Predict and learn the first rows of a batch of rows with labels."""
         part = batch.part(slice(0, self._rounds_left()))
         sound, refusal = self._before_pending(part)
@@ -193,32 +185,21 @@ class Service:
             yield from _known(refusal)
             return
         part = part.part(slice(0, sound))
-        link = self._link()
-        scores, error = self.run.learn(part)
-        count = len(scores)
-        if count:
-            yield self._answers(part.part(slice(0, count)), scores, link)
-        if error is not None:
-            yield _refusal(part, count, error)
+        yield from _results(part, self.run.learn(part))
 
-    def _unlabelled(self, batch: Batch) -> Iterator[Answers | Refusal]:
+    def _unlabelled(self, batch: Batch) -> Iterator[AnsweredRows | Refusal]:
         """Predict the first rows of a batch of rows without labels, and remember them by id."""
         sound, refusal = self._before_pending(batch)
         if not sound:
             yield from _known(refusal)
             return
         part = batch.part(slice(0, sound))
-        scores, error = self.run.score_part(part)
-        count = len(scores)
-        if count:
-            answered = part.part(slice(0, count))
-            self.counts.unlabelled += count
-            self._remember(answered, scores)
-            yield self._answers(answered, scores, self._link())
-        if error is not None:
-            yield _refusal(part, count, error)
+        answered = self.run.answer(part)
+        self.counts.unlabelled += len(answered.given.chosen)
+        self._remember(part, answered.given)
+        yield from _results(part, answered)
 
-    def _late(self, batch: Batch) -> Iterator[Answers | Refusal]:
+    def _late(self, batch: Batch) -> Iterator[AnsweredRows | Refusal]:
         """Learn the first labels of a batch of labels without rows."""
         part = batch.part(slice(0, self._rounds_left()))
         taken: list[RememberedRow] = []
@@ -230,47 +211,31 @@ class Service:
                 refusal = refusal._replace(is_unmatched=True)
                 break
             taken.append(row)
-        if taken:
-            part = part.part(slice(0, len(taken)))
-            yield from self._learn_late(part, taken)
-        if refusal is not None:
-            yield refusal
+        while taken:
+            left = part.part(slice(0, len(taken)))
+            done = 0
+            for found in self._learn_late(left, taken):
+                done += 1 if isinstance(found, Refusal) else len(found.labels)
+                yield found
+            taken = taken[done:]
+            part = part.part(slice(done, len(part.labels)))
+        yield from _known(refusal)
 
     def _learn_late(
         self, part: Batch, taken: Sequence[RememberedRow]
-    ) -> Iterator[Answers | Refusal]:
-        """Learn remembered rows, whose labels are those of a batch."""
+    ) -> Iterator[AnsweredRows | Refusal]:
+        """Learn the first of these remembered rows, whose labels are those of a batch."""
         encoder = self.stream.encoder
-        rows = self.remembered.rows(taken, width=self.stream.width, dense=encoder.dense)
-        answered = self.remembered.scores(taken, classes=self.run.player.classes)
-        late = Batch(rows, labels=part.labels, lines=part.lines, ids=part.ids)
-        link = self._link()
-        start = 0
-        while start < len(taken):
-            left = slice(start, len(taken))
-            scores, error = self.run.learn(late.part(left), answered=answered[left])
-            behind = start + len(scores)
-            if behind > start:
-                done = slice(start, behind)
-                self.counts.late_labels += behind - start
-                yield self._answers(late.part(done), answered[done], link)
-            if error is not None:
-                yield _refusal(late, behind, error)
-                behind += 1
-            start = behind
-
-    def _answers(self, part: Batch, scores: Floats, link: Any) -> Answers:
-        """The answers to these rows; `link` is that for probabilities, as it was before them."""
-        probabilities = None
-        if link is not None:
-            probabilities = link.probabilities(scores)
-        return Answers(part.lines, part.ids, scores, part.labels, probabilities)
-
-    def _link(self) -> Any:
-        """The present link from scores to probabilities; None if they are not asked for."""
-        if not self._with_probabilities:
-            return None
-        return self.run.player.calibration
+        late = Batch(
+            rows=self.remembered.rows(taken, width=self.stream.width, dense=encoder.dense),
+            labels=part.labels,
+            lines=part.lines,
+            ids=part.ids,
+        )
+        given = self.remembered.answers(taken, classes=self.run.player.classes)
+        answered = self.run.learn(late, given)
+        self.counts.late_labels += len(answered.given.chosen)
+        yield from _results(late, answered)
 
     def _rounds_left(self) -> int:
         """Rounds up to the next at which batches are cut."""
@@ -296,15 +261,17 @@ class Service:
                 new.add(key)
         return count, None
 
-    def _remember(self, batch: Batch, scores: Floats) -> None:
-        """Remember rows with an id, and how they were answered."""
+    def _remember(self, batch: Batch, given: Answers) -> None:
+        """Remember the first rows, which were given these answers, if they have an id."""
         if batch.ids is None:
             return
         rows = batch.stored
-        for number, key in enumerate(batch.ids.tolist()):
+        chosen = given.chosen.tolist()
+        for number, key in enumerate(batch.ids[: len(chosen)].tolist()):
             if key:
                 own = rows.take(np.array([number]))
-                row = RememberedRow(own.columns, own.values, np.array(scores[number], ndmin=1))
+                scores = np.array(given.scores[number], ndmin=1)
+                row = RememberedRow(own.columns, own.values, scores, chosen[number])
                 self.remembered.add(key, row)
 
     def _unmatched(self, batch: Batch, number: int) -> UserError:
@@ -401,6 +368,8 @@ class Service:
             data=self.stream.name,
             schema=encoder.schema,
             options=options,
+            threshold=run.options.threshold,
+            confusion=run.confusion,
         )
 
     def restore(self, live: State) -> None:
@@ -437,6 +406,16 @@ def _id(batch: Batch, number: int) -> str | None:
 
 def _refusal(batch: Batch, number: int, error: UserError) -> Refusal:
     return Refusal(int(batch.lines[number]), _id(batch, number), error)
+
+
+def _results(part: Batch, answered: Answered) -> Iterator[AnsweredRows | Refusal]:
+    """The rows of a batch that were answered, and the refusal of the row after them."""
+    count = len(answered.given.chosen)
+    if count:
+        done = part.part(slice(0, count))
+        yield AnsweredRows(done.lines, done.ids, done.labels, answered.given)
+    if answered.error is not None:
+        yield _refusal(part, count, answered.error)
 
 
 def _known(refusal: Refusal | None) -> Iterator[Refusal]:

@@ -104,8 +104,6 @@ def _locked(path: str) -> int:
     return descriptor
 
 
-def changed_options(
-    before: Mapping[str, OptionValue], now: Mapping[str, OptionValue]
-) -> list[str]:
+def changed_options(before: Mapping[str, OptionValue], now: Mapping[str, OptionValue]) -> list[str]:
     """The options that were given now and had another value, or none, when the state was made."""
     return [name for name, value in now.items() if before.get(name) != value]

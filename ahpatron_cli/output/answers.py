@@ -9,7 +9,6 @@ import numpy as np
 
 from ahpatron_cli.atomic import Output
 from ahpatron_cli.output.predictions import (
-    chosen,
     exact_texts,
     label_texts,
     redirected_to_nowhere,
@@ -18,7 +17,7 @@ from ahpatron_cli.output.predictions import (
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.rows import Floats
-    from ahpatron_cli.live.service import Answers, Refusal
+    from ahpatron_cli.live.service import AnsweredRows, Refusal
     from ahpatron_cli.settings import RowFormat
 
 
@@ -61,7 +60,7 @@ class AnswerWriter:
         """Write no more rows: the reader has closed the pipe."""
         redirected_to_nowhere(self._output)
 
-    def write(self, answers: Answers, names: Sequence[str]) -> None:
+    def write(self, answers: AnsweredRows, names: Sequence[str]) -> None:
         """Write the answers to some rows; `names` are those of the labels."""
         cells = self._cells(answers, names)
         self._write_cells(cells, names)
@@ -75,11 +74,11 @@ class AnswerWriter:
         cells = {self._key: [key], "error": [reason]}
         self._write_cells(cells, names)
 
-    def _cells(self, answers: Answers, names: Sequence[str]) -> dict[str, list[str]]:
+    def _cells(self, answers: AnsweredRows, names: Sequence[str]) -> dict[str, list[str]]:
         """The cells of the columns that have any; an empty text is no value."""
         labels = answers.labels
-        scores = answers.scores
-        guesses = chosen(scores)
+        scores = answers.given.scores
+        guesses = answers.given.chosen
         known = ~np.isnan(labels)
         filled = np.where(known, labels, 0.0)
         if scores.ndim == 1:
@@ -94,13 +93,13 @@ class AnswerWriter:
             "prediction": shown[guesses].tolist(),
             "score": exact_texts(scores),
         }
-        if answers.probabilities is not None:
-            cells |= self._probabilities(answers.probabilities, names)
+        if answers.given.probabilities is not None:
+            cells |= self._probabilities(answers.given.probabilities, names)
         cells["label"] = np.where(known, shown[true], "").tolist()
         cells["mistake"] = np.where(known, wrong.astype(str), "").tolist()
         return cells
 
-    def _keys(self, answers: Answers) -> list[str]:
+    def _keys(self, answers: AnsweredRows) -> list[str]:
         if self._by_line or answers.ids is None:
             return exact_texts(answers.lines)
         return [self._text(key) for key in answers.ids.tolist()]

@@ -1,7 +1,6 @@
-"""A live stream as a service: state, answers, faults, figures, and all the ways in which it ends."""
+"""A live stream as a service: state, answers, faults, figures, and how it ends."""
 
 import json
-import os
 import resource
 import signal
 import threading
@@ -55,9 +54,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def fed(ahpatron: Ahpatron, rows: Sequence[bytes], *arguments: object) -> Outcome:
     """A service whose stdin is a file: what is read together does not depend on the machine."""
-    with ahpatron.write("rows", b"".join(rows)).open("rb") as file:
-        with started(ahpatron, *arguments, stdin=file) as service:
-            out, err = service.communicate(timeout=60)
+    path = ahpatron.write("rows", b"".join(rows))
+    with path.open("rb") as file, started(ahpatron, *arguments, stdin=file) as service:
+        out, err = service.communicate(timeout=60)
     return Outcome(service.returncode, out.decode(), err.decode())
 
 
@@ -191,9 +190,7 @@ def test_a_reader_that_goes_away_ends_the_service_after_saving(
     assert live(ahpatron)["lines"] in (2, 3)
 
 
-def test_a_state_is_saved_at_multiples_of_64_rounds(
-    ahpatron: Ahpatron, lines: list[bytes]
-) -> None:
+def test_a_state_is_saved_at_multiples_of_64_rounds(ahpatron: Ahpatron, lines: list[bytes]) -> None:
     rows = b"".join(lines[:400])
     ahpatron.succeed(*STATE, "--save-every", 100, "--log", "l.jsonl", stdin=rows)
     saved = [event["rounds"] for event in events(ahpatron) if event["event"] == "saved"]
@@ -354,7 +351,7 @@ def test_the_log_follows_its_name(ahpatron: Ahpatron, lines: list[bytes]) -> Non
     with started(ahpatron, *STATE, "--log", "l.jsonl", "--window", 1) as service:
         ask(service, lines[0], 2)
         wait_for(lambda: len(events(ahpatron)) == 2)
-        os.rename(ahpatron.folder / "l.jsonl", ahpatron.folder / "old.jsonl")
+        (ahpatron.folder / "l.jsonl").rename(ahpatron.folder / "old.jsonl")
         ask(service, lines[1])
         service.stdin.close()
         assert service.wait(60) == 0

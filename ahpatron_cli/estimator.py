@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,11 +17,16 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeGuard, Typ
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.base import BaseEstimator, ClassifierMixin, _clone_parametrized
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _check_y,
+    check_is_fitted,
+    validate_data,
+)
 from threadpoolctl import ThreadpoolController
 
 from ahpatron_cli.atomic import write_atomically
@@ -40,14 +45,24 @@ from ahpatron_cli.core import BLOCK, KERNELS, REGISTRY, Kernel, Learner, Player,
 from ahpatron_cli.core.errors import CoreError, NumericalError, ParameterError
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.registry import is_path
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, as_rows, unit_rows
+from ahpatron_cli.core.rows import (
+    CsrRows,
+    Floats,
+    Integers,
+    Rows,
+    as_rows,
+    compressed,
+    unit_rows,
+)
 from ahpatron_cli.core.tally import chosen
-from ahpatron_cli.data.cells import LabelKind
+from ahpatron_cli.data.cells import Cells, LabelKind
 from ahpatron_cli.data.encoder import Encoder
-from ahpatron_cli.data.frames import Frame, column_names, frame_cells
+from ahpatron_cli.data.frames import Frame, Record, as_frame, column_names, frame_cells
+from ahpatron_cli.data.inference import infer_features
 from ahpatron_cli.data.label_codes import LabelCodes
 from ahpatron_cli.data.layout import is_dense
-from ahpatron_cli.data.schema import Column, Schema, Unseen
+from ahpatron_cli.data.schema import Column, EncodedColumns, Schema, Unseen, listed
+from ahpatron_cli.data.table_options import options_in_python
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.model_file import Header, damaged, load_model, model_of, to_bytes
 from ahpatron_cli.output.predictions import label_names
@@ -66,8 +81,10 @@ class SparseMatrix(Protocol):
         ...
 
 
-MatrixLike: TypeAlias = ArrayLike | SparseMatrix
-"""An array, a DataFrame or a sparse matrix of shape (n_samples, n_features)."""
+MatrixLike: TypeAlias = ArrayLike | SparseMatrix | Sequence[Record] | Record
+"""An array, a DataFrame, a list of dicts or a sparse matrix, of shape (n_samples, n_features)."""
+Examples: TypeAlias = Rows | EncodedColumns
+"""Rows of X: numbers, or the columns of a table."""
 Labels: TypeAlias = NDArray[Any]
 """Labels of any type, in an array."""
 Result = TypeVar("Result")
@@ -111,6 +128,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         effect, with a warning.
     params : dict or None
         Other parameters of the learner and the kernel, by name.
+    table : dict or None
+        Options for DataFrames and lists of dicts, as on the command line: `missing`, `category`,
+        `drop`. Arrays are not affected.
     n_passes : int
         Number of passes of `fit` over the rows. Counts are summed over the passes.
     shuffle : bool
@@ -136,8 +156,13 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         |S|, the number of support examples.
     sigma_ : float or None
         Width of the kernel, as given or as selected by "auto".
+    schema_ : Schema or None
+        How the columns of a table become features: `schema_.columns`, and the names of the
+        features, `schema_.features`. None if X was an array.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : array of shape (n_features_in_,)
+        Names of the columns of X, if they have names.
 
     Examples
     --------
@@ -159,6 +184,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         sigma: float | str | None = None,
         horizon: int | None = None,
         params: Mapping[str, Value] | None = None,
+        table: Mapping[str, Any] | None = None,
         n_passes: int = 1,
         shuffle: bool = False,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -171,6 +197,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self.sigma = sigma
         self.horizon = horizon
         self.params = params
+        self.table = table
         self.n_passes = n_passes
         self.shuffle = shuffle
         self.class_weight = class_weight
@@ -185,7 +212,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
+        X : array, DataFrame, list of dicts or sparse matrix of shape (n_samples, n_features)
+            The columns of a DataFrame (pandas, polars) and the keys of dicts are those of a table:
+            numbers, text, dates, booleans and missing cells are treated as in `ahpatron run`.
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
             Weights > 0, for learners that take costs.
@@ -201,6 +230,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         """Learn from these rows as an unfitted estimator."""
+        self._warn_of_lost_options()
         rows, labels, weights = self._examples(X, y, weights=sample_weight, first=True)
         if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
@@ -240,11 +270,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         the number of rounds require `horizon` for this. Invalid rows leave the estimator unchanged.
         If learning fails or is interrupted, the estimator keeps what it learned from complete
         blocks of 64 rows, and `player_.tally.rounds` is the number of all rows learned; a first
-        call that fails has no effect.
+        call that fails has no effect. The first call decides the columns and categories of a table.
 
         Parameters
         ----------
-        X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
+        X : array, DataFrame, list of dicts or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         classes : array of shape (n_classes,), optional
             All labels; required in the first call.
@@ -298,7 +328,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         check_input: bool,
     ) -> None:
         """A later call of `partial_fit`."""
-        if check_input:
+        if check_input or not isinstance(X, np.ndarray):
             rows, labels, weights = self._examples(X, y, weights=sample_weight, first=False)
         else:
             rows = np.asarray(X)
@@ -314,7 +344,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self.online_scores_ = self._feed(rows, encoded, weights)
         self._labels = encoded
 
-    def _check_computable(self, rows: Rows) -> None:
+    def _check_computable(self, rows: Examples) -> None:
         """Raise a ValueError if a row overflows, before earlier blocks are learned."""
         numbers = np.arange(len(rows))
         conversion = self.player_.conversion.copy()
@@ -367,7 +397,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _examples(
         self, X: MatrixLike, y: ArrayLike, *, weights: ArrayLike | None, first: bool
-    ) -> tuple[Rows, Labels, Floats | None]:
+    ) -> tuple[Examples, Labels, Floats | None]:
         """Validated rows, labels and weights, without the rows of weight 0."""
         if not first and weights is None and self._is_plain(X):
             labels = np.asarray(y)
@@ -405,52 +435,82 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _rows(
         self, X: MatrixLike, y: ArrayLike = NO_LABELS, first: bool = False
-    ) -> tuple[Rows, Labels]:
-        """Rows and labels, validated by scikit-learn or converted by the schema of the model."""
+    ) -> tuple[Examples, Labels]:
+        """Rows and labels, validated by scikit-learn or converted by the schema of the table."""
         has_labels = not isinstance(y, str)
-        no_labels = np.empty(0)
-        table = None if first else self._table(X)
+        with _as_value_errors():
+            frame = as_frame(X)
+            table = None if frame is None else self._table(X, frame, first=first)
         if table is not None:
             if not has_labels:
-                return table, no_labels
-            check_consistent_length(X, y)
-            return table, column_or_1d(y)
+                return table, np.empty(0)
+            labels = _check_y(y, multi_output=False, estimator=self)
+            check_consistent_length(table, labels)
+            return table, labels
+        if first:
+            self._fitted_schema: Schema | None = None
+        elif not self._takes_arrays():
+            names = listed(self.feature_names_in_)
+            raise ValueError(f"X must be a DataFrame or a list of dicts with the columns {names}")
         found = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
-        rows, labels = found if has_labels else (found, no_labels)
+        rows, labels = found if has_labels else (found, np.empty(0))
         width = rows.shape[1]
         if not isinstance(rows, np.ndarray) and width > MOST_COLUMNS:
             raise ValueError(f"sparse X may have {MOST_COLUMNS} columns at most, got {width}")
         return as_rows(rows), labels
 
-    def _table(self, X: MatrixLike) -> Rows | None:
-        """Numeric rows of a DataFrame with the columns of the model's table; None for other X."""
-        schema = self._encoder.schema
-        if schema is None or not _is_frame(X):
+    def _takes_arrays(self) -> bool:
+        """Whether arrays have the features of the model: always, unless it is that of a table."""
+        schema = self.schema_
+        return schema is None or schema.is_numeric
+
+    def _table(self, X: MatrixLike, frame: Frame, *, first: bool) -> EncodedColumns | None:
+        """The columns of a DataFrame, converted; None if it counts as an array."""
+        names = column_names(frame)
+        if first:
+            if not all(isinstance(name, str) for name in frame.columns):
+                return None
+            schema, cells = self._inferred(X, frame, list(names))
+        elif self.schema_ is None:
             return None
-        schema = msgspec.structs.replace(schema, id=None)
-        names = [column.name for column in schema.columns]
-        given = column_names(X)
-        has_columns = given.keys() >= set(names)
-        has_features = given.keys() >= set(schema.features)
-        if has_features and not has_columns:
-            return None  # X has numeric features already: scikit-learn checks them
+        else:
+            schema = self.schema_
+            # scikit-learn wants columns of numbers in the order of `fit`
+            if self._checks_names and hasattr(X, "columns"):
+                validate_data(self, X, reset=False, skip_check_array=True)
+            schema.check_columns(names, "X")
+            used = [column.name for column in schema.columns]
+            cells = frame_cells(frame, used, text=schema.text_columns(), path="X")
         unseen = Unseen()
-        with _as_value_errors():
-            schema.check_columns(given, "X")
-            cells = frame_cells(X, names, text=schema.text_columns(), path="X")
         try:
-            batch = schema.encode(cells, "X", unseen)
+            table = schema.encoded_columns(cells, "X", unseen)
         except UserError as error:
-            row = error.place.line if error.place else None
-            raise ValueError(f"row {row} of X: {error}") from None
+            raise _of_row(error) from None
         for note in unseen.notes:
             _warn_user(note)
-        rows = batch.stored
-        return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
+        return table
+
+    def _inferred(self, X: MatrixLike, frame: Frame, names: list[str]) -> tuple[Schema, Cells]:
+        """The schema of a new table, whose columns are noted, and its cells."""
+        if hasattr(X, "columns"):
+            validate_data(self, X, skip_check_array=True)
+        else:
+            self.feature_names_in_ = np.array(names, dtype=object)
+            self.n_features_in_ = len(names)
+        options = options_in_python(self.table, names)
+        used = [name for name in names if name not in options.drop]
+        cells = frame_cells(frame, used, text=options.category, path="X")
+        try:
+            schema = infer_features(names, options, [cells], path="X")
+        except UserError as error:
+            raise _of_row(error) from None
+        self._fitted_schema = schema
+        self._checks_names = schema.is_numeric  # as scikit-learn does for columns of numbers
+        return schema, cells
 
     def _begin(
         self,
-        rows: Rows,
+        rows: Examples,
         encoded: Floats,
         *,
         coding: LabelCoding,
@@ -459,10 +519,13 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         """Create the `Player` (learner, kernel, classes, seed) before the first row is learned."""
         self._target_name = getattr(y, "name", None)
+        schema = self._fitted_schema
+        features = self.n_features_in_ if schema is None else len(schema.features)
         self._encoder = Encoder(
             labels=LabelCodes("option", coding.stored),
             dense=_are_made_dense(rows),
-            width=self.n_features_in_ + 1,
+            width=features + 1,
+            schema=schema,
         )
 
         def select_sigma(kernel: str) -> float:
@@ -483,7 +546,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self._coding = coding
         self._label_type: str | None = type_name(coding.classes)
 
-    def _selected_sigma(self, rows: Rows, encoded: Floats, kernel: str) -> float:
+    def _selected_sigma(self, rows: Examples, encoded: Floats, kernel: str) -> float:
         """The width of the kernel that `sigma="auto"` selects on the first rows."""
         tried = slice(0, MOST_TRIED_ROWS)
         tried_rows = self._ready(_part(rows, tried))
@@ -516,9 +579,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{min(twice)} is given twice, by itself and in params")
         return {**given, **others}
 
-    def _ready(self, rows: Rows) -> Rows:
+    def _ready(self, rows: Examples) -> Rows:
         """Rows of X in the engine's numbering: feature j is column j + 1, as in LIBSVM files."""
         encoder = self._encoder
+        if isinstance(rows, EncodedColumns):
+            return encoder.convert(rows.rows(), encoder.width)
         first = encoder.width - self.n_features_in_
         if isinstance(rows, CsrRows):
             columns = rows.columns + np.int32(first)
@@ -536,7 +601,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _feed(
         self,
-        rows: Rows,
+        rows: Examples,
         encoded: Floats,
         weights: Floats | None,
         order: Integers | slice = slice(None),
@@ -573,16 +638,27 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         An array of shape (n_samples,), or (n_samples, n_classes) with more than two classes.
         """
         check_is_fitted(self)
-        rows: Rows
+        rows: Examples
         if self._is_plain(X):
             rows = X
         else:
             rows, _ = self._rows(X)
+        scores = []
+        for start in range(0, max(len(rows), 1), PIECE):
+            stop = min(start + PIECE, len(rows))
+            part = slice(start, stop)
+            scores.append(self._scores(rows, part))
+        if len(scores) == 1:
+            return scores[0]
+        return np.concatenate(scores)
+
+    def _scores(self, rows: Examples, part: slice) -> Floats:
+        """f(x) of some rows."""
         try:
-            ready = self._ready(rows)
+            ready = self._ready(_part(rows, part))
             return _on_one_thread(lambda: self.player_.scores(ready))
         except NumericalError as error:
-            numbers = np.arange(len(rows))
+            numbers = np.arange(part.start, part.stop)
             raise _named(error, numbers) from None
 
     def predict(self, X: MatrixLike) -> Labels:
@@ -606,8 +682,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Write a model file that `load`, `ahpatron predict` and `run --resume` read.
 
-        Column j of X is saved as feature j + 1 of a LIBSVM file. If X was a DataFrame, or if the
-        labels are not numbers, the model expects a table with the same columns (or x0, x1, …).
+        Column j of an array is saved as feature j + 1 of a LIBSVM file. If X was a DataFrame, or if
+        the labels are not numbers, the model expects a table with the same columns (or x0, x1, …).
         """
         check_is_fitted(self)
         encoder = self._encoder
@@ -623,35 +699,39 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             costs=costs,
             label_type=self._label_type,
             scale=encoder.scale,
-            features=self.n_features_in_,
+            features=self._features(),
             dense=encoder.dense,
             width=encoder.width,
             rounds=self.player_.tally.rounds,
-            schema=encoder.schema or self._schema(),
+            schema=self._saved_schema(),
         )
         with _as_value_errors():
             write_atomically(Path(path), to_bytes(model))
 
-    def _schema(self) -> Schema | None:
-        """Table schema of X, if its columns have names or its labels are not numbers; else None."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is None and are_plain_numbers(self.classes_):
+    def _features(self) -> int:
+        """Number of features: the columns of an array, or what a table makes of its columns."""
+        if self.schema_ is None:
+            return self.n_features_in_
+        return len(self.schema_.features)
+
+    def _saved_schema(self) -> Schema | None:
+        """Schema of the table with its labels, or of an array whose labels are not numbers."""
+        schema = self.schema_
+        if schema is not None and schema.labels:
+            return schema  # of a loaded model
+        if schema is None and are_plain_numbers(self.classes_):
             return None
-        if names is None:
-            names = [f"x{j}" for j in range(self.n_features_in_)]
+        if schema is None:
+            columns = [Column(f"x{j}", "number") for j in range(self.n_features_in_)]
+            schema = Schema(columns, label="", labels={}, missing="refuse")
+        names = [column.name for column in schema.columns]
         target = self._target_name
         if not isinstance(target, str) or target in names:
             target = "label"
         texts = label_texts(self.classes_)
         numbers: dict[str, Any] = dict(zip(texts, self._encoder.labels.labels, strict=True))
-        columns = [Column(str(name), "number") for name in names]
-        return Schema(
-            columns=columns,
-            label=target,
-            labels=numbers,
-            missing="refuse",
-            label_kind=kind_of(self.classes_),
-        )
+        kind = kind_of(self.classes_)
+        return msgspec.structs.replace(schema, label=target, labels=numbers, label_kind=kind)
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: str | None = None) -> Self:
@@ -680,6 +760,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         new._seed = header.seed
         new.player_ = player
         new._encoder = model.encoder
+        new._checks_names = False
         new.n_features_in_ = header.width
         if header.features < header.width:  # indices of the file start at 1
             new.n_features_in_ -= 1
@@ -688,9 +769,37 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             classes = new.classes_.tolist()
             new.class_weight = dict(zip(classes, header.costs, strict=True))
         if header.schema:
-            names = header.schema.features
+            names = [column.name for column in header.schema.columns]
             new.feature_names_in_ = np.array(names, dtype=object)
+            new.n_features_in_ = len(names)
+            new.table = header.schema.options_in_python() or None
         return new
+
+    @property
+    def schema_(self) -> Schema | None:
+        """How the columns of a table become features; None if X was an array."""
+        return self._encoder.schema
+
+    def __sklearn_clone__(self) -> Self:
+        self._warn_of_lost_options()
+        clone: Self = _clone_parametrized(self)
+        return clone
+
+    def _warn_of_lost_options(self) -> None:
+        """Warn of options of a loaded model that `fit` does not have."""
+        encoder: Encoder | None = getattr(self, "_encoder", None)
+        if encoder is None:
+            return
+        lost = []
+        if encoder.scale != "none":
+            lost.append(f"--scale {encoder.scale}")
+        positive = encoder.labels.positive
+        if encoder.schema is not None and encoder.schema.positive is not None:
+            lost.append(f"--positive {encoder.schema.positive}")
+        elif positive is not None:
+            lost.append(f"--positive {positive:g}")
+        if lost:
+            _warn_user(f"fit and clone do not keep {' and '.join(lost)} of the loaded model")
 
     def _set_classes(self, header: Header, path: str) -> None:
         """Set the classes and their codes from the header of the model at this path."""
@@ -833,11 +942,6 @@ def _not_of_default(learner: str, param: str) -> ParameterError:
     return ParameterError(f"{problem}: {hint}", param)
 
 
-def _is_frame(X: MatrixLike) -> TypeGuard[Frame]:
-    """Whether X is a DataFrame, whose columns have names."""
-    return hasattr(X, "columns")
-
-
 def _check_names(learner: str, kernel: str) -> None:
     """Raise a ValueError if there is no such learner or kernel."""
     is_known = isinstance(learner, str) and (learner in REGISTRY or is_path(learner))
@@ -880,11 +984,16 @@ def _is_internal(frame: FrameType) -> bool:
     return package in _INTERNAL_PACKAGES
 
 
-def _are_made_dense(rows: Rows) -> bool:
+def _are_made_dense(rows: Examples) -> bool:
     """Whether rows are learned as dense ones, by the same rule as in `ahpatron run`."""
+    first = slice(0, min(BLOCK, len(rows)))
+    if isinstance(rows, EncodedColumns):
+        head = compressed(rows.take(first).rows())
+        last = int(head.columns.max(initial=-1))
+        return is_dense(len(head), width=last + 1, stored=len(head.values))
     if not isinstance(rows, CsrRows):
         return True
-    head = rows.slice(0, min(BLOCK, len(rows)))
+    head = rows.slice(0, first.stop)
     last = int(head.columns.max(initial=-1))
     return is_dense(len(head), width=last + 2, stored=len(head.values))
 
@@ -908,6 +1017,14 @@ def _named(error: NumericalError, numbers: Integers) -> ValueError:
     return ValueError(f"row {numbers[error.row]} of X cannot be computed: {error}")
 
 
+def _of_row(error: UserError) -> ValueError:
+    """ValueError that names the row of X, if it is known."""
+    row = error.place.line if error.place else None
+    if row is None:
+        return ValueError(str(error))
+    return ValueError(f"row {row} of X: {error}")
+
+
 @contextmanager
 def _as_value_errors() -> Iterator[None]:
     """Raise errors for users as ValueErrors."""
@@ -917,8 +1034,10 @@ def _as_value_errors() -> Iterator[None]:
         raise ValueError(str(error)) from None
 
 
-def _part(rows: Rows, part: slice | Integers) -> Rows:
+def _part(rows: Examples, part: slice | Integers) -> Examples:
     """The rows selected by a slice or an array of row numbers."""
+    if isinstance(rows, EncodedColumns):
+        return rows.take(part)
     if isinstance(rows, CsrRows):
         return rows.take(np.arange(len(rows))[part])
     return rows[part]

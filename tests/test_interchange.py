@@ -12,7 +12,10 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_svmlight_file
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
 
 from ahpatron_cli import OnlineKernelClassifier
 from support.command import Ahpatron
@@ -72,7 +75,9 @@ def test_the_model_of_a_table_reads_data_frames(ahpatron: Ahpatron, frame: Any) 
     ahpatron.succeed("run", "t.csv", *options, "--save", "t.npz")
     model = OnlineKernelClassifier.load(ahpatron.folder / "t.npz")
     assert model.classes_.tolist() == ["no", "yes"]
-    assert "country=DE" in model.feature_names_in_
+    assert "country" in model.feature_names_in_
+    assert model.schema_ is not None
+    assert "country=DE" in model.schema_.features
     assert_predicts(model, frame(table), predicted(ahpatron, "t.npz", "t.csv"))
     model.partial_fit(frame(table), PAYMENTS["fraud"]).save(ahpatron.folder / "u.npz")
     assert_predicts(model, frame(table), predicted(ahpatron, "u.npz", "t.csv"))
@@ -194,17 +199,11 @@ def test_columns_of_other_types_are_refused(payments: OnlineKernelClassifier) ->
         payments.predict(pd.concat([PAYMENTS, PAYMENTS[["amount"]]], axis=1))
 
 
-def test_numeric_features_of_a_table_may_have_their_own_names(
+def test_an_array_is_refused_by_the_model_of_a_table_with_text(
     payments: OnlineKernelClassifier,
 ) -> None:
-    """As `feature_names_in_` has them; scikit-learn checks their order."""
-    zeros = np.zeros((1, payments.n_features_in_))
-    row = pd.DataFrame(zeros, columns=payments.feature_names_in_)
-    with pytest.warns(UserWarning, match="feature names"):
-        expected = payments.decision_function(zeros)
-    np.testing.assert_array_equal(payments.decision_function(row), expected)
-    with pytest.raises(ValueError, match="order"):
-        payments.predict(row[row.columns[::-1]])
+    with pytest.raises(ValueError, match="a DataFrame or a list of dicts with the columns amount"):
+        payments.predict(np.zeros((1, payments.n_features_in_)))
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas])
@@ -399,3 +398,144 @@ def test_labels_that_do_not_have_their_type_are_a_damaged_model(
     (tmp_path / "m.npz").write_bytes(forged)
     with pytest.raises(ValueError, match="not a model of ahpatron, or it is damaged"):
         OnlineKernelClassifier.load(tmp_path / "m.npz")
+
+
+# Fitting tables -----------------------------------------------------------------------------------
+
+FORMS: dict[str, Any] = {
+    "pandas": lambda rows: rows,
+    "polars": pl.from_pandas,
+    "dicts": lambda rows: rows.to_dict("records"),
+}
+
+
+@pytest.fixture
+def census() -> tuple[pd.DataFrame, pd.Series]:
+    """Rows with numbers, text, dates, booleans and missing cells, and their labels."""
+    rng = np.random.default_rng(0)
+    age = rng.integers(18, 80, 400).astype(float)
+    job = rng.choice(["boss", "clerk", "cook"], 400)
+    rows = pd.DataFrame(
+        {
+            "age": np.where(rng.random(400) < 0.1, np.nan, age),
+            "job": np.where(rng.random(400) < 0.1, None, job),
+            "since": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 900, 400), "D"),
+            "remote": rng.random(400) < 0.5,
+        }
+    )
+    rich = (age > 50) == (job == "boss")
+    return rows, pd.Series(np.where(rich, "yes", "no"), name="rich")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_fit_learns_a_table_as_run_does(
+    ahpatron: Ahpatron, census: tuple[pd.DataFrame, pd.Series], form: str
+) -> None:
+    rows, rich = census
+    rows.assign(rich=rich).to_csv(ahpatron.folder / "t.csv", index=False)
+    options = ("--label", "rich", "--positive", "yes", "--save", "t.npz")
+    counted = ahpatron.json("run", "t.csv", *options)["runs"][0]
+    model = OnlineKernelClassifier().fit(FORMS[form](rows), rich)
+    assert (model.mistakes_, model.n_updates_) == (counted["mistakes"], counted["updates"])
+    loaded = OnlineKernelClassifier.load(ahpatron.folder / "t.npz")
+    assert model.schema_ is not None
+    assert loaded.schema_ is not None
+    assert model.schema_.features == loaded.schema_.features
+    model.save(ahpatron.folder / "m.npz")
+    assert_predicts(model, FORMS[form](rows), predicted(ahpatron, "m.npz", "t.csv"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_may_be_predicted_one_at_a_time(
+    census: tuple[pd.DataFrame, pd.Series], form: str
+) -> None:
+    rows, rich = census
+    model = OnlineKernelClassifier().fit(FORMS[form](rows), rich)
+    expected = model.decision_function(rows)
+    for i in range(5):
+        found = model.decision_function(rows.iloc[i].to_dict())
+        np.testing.assert_allclose(found, expected[i : i + 1], atol=1e-9)
+
+
+def test_partial_fit_goes_on_with_the_columns_of_its_first_call(
+    census: tuple[pd.DataFrame, pd.Series],
+) -> None:
+    rows, rich = census
+    whole = OnlineKernelClassifier().fit(rows, rich)
+    model = OnlineKernelClassifier()
+    for start in range(0, 400, 64):
+        part = slice(start, start + 64)
+        model.partial_fit(rows[part], rich[part], classes=["no", "yes"])
+    assert model.mistakes_ == whole.mistakes_
+    with pytest.warns(UserWarning, match=r"new categories of job \(1\)"):
+        model.partial_fit(rows[:1].assign(job="pilot"), rich[:1])
+
+
+def test_a_grid_search_over_a_pipeline_takes_tables(
+    census: tuple[pd.DataFrame, pd.Series],
+) -> None:
+    rows, rich = census
+    grid = {"model__budget": [20, 50], "model__table": [None, {"missing": "mean"}]}
+    pipeline = Pipeline([("columns", "passthrough"), ("model", OnlineKernelClassifier())])
+    search = GridSearchCV(pipeline, grid, cv=3).fit(rows, rich)
+    assert search.best_score_ > 0.6
+    assert search.predict(rows).tolist() == search.best_estimator_.predict(rows).tolist()
+
+
+def test_options_of_tables_are_those_of_the_command_line(
+    ahpatron: Ahpatron, census: tuple[pd.DataFrame, pd.Series]
+) -> None:
+    rows, rich = census
+    rows = rows.assign(age=rows["age"].fillna(30).astype(int) // 20)
+    rows.assign(rich=rich).to_csv(ahpatron.folder / "t.csv", index=False)
+    words = ("--missing", "mean", "--category", "age", "--drop", "since")
+    ahpatron.succeed("run", "t.csv", "--label", "rich", *words, "--save", "t.npz")
+    table = {"missing": "mean", "category": ["age"], "drop": ["since"]}
+    model = OnlineKernelClassifier(table=table).fit(rows, rich)
+    loaded = OnlineKernelClassifier.load(ahpatron.folder / "t.npz")
+    assert loaded.table == table
+    assert model.schema_ is not None
+    assert loaded.schema_ is not None
+    assert model.schema_.columns == loaded.schema_.columns
+    again = clone(loaded).fit(rows, rich)
+    assert again.schema_.columns == model.schema_.columns
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"mising": "mean"}, "table has no option 'mising': one of missing, category, drop"),
+        ({"missing": "median"}, "missing must be one of"),
+        ({"category": ["jobs"]}, "no column has the name 'jobs'"),
+    ],
+)
+def test_faulty_options_of_tables_are_refused(
+    census: tuple[pd.DataFrame, pd.Series], table: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        OnlineKernelClassifier(table=table).fit(*census)
+
+
+def test_a_clone_says_what_it_does_not_keep(ahpatron: Ahpatron) -> None:
+    options = ("--label", "fraud", "--scale", "standard", "-l", "arow")
+    ahpatron.succeed("run", SAMPLES / "payments.csv", *options, "--save", "p.npz")
+    loaded = OnlineKernelClassifier.load(ahpatron.folder / "p.npz")
+    with pytest.warns(UserWarning, match="clone do not keep --scale standard"):
+        clone(loaded)
+    with pytest.warns(UserWarning, match="clone do not keep --scale standard"):
+        loaded.fit(PAYMENTS.drop(columns="fraud"), PAYMENTS["fraud"])
+
+
+def test_nested_dicts_and_lists_have_columns_of_their_own() -> None:
+    rows = [{"at": {"x": i, "y": [i % 2, -i]}, "kind": "ab"[i % 2]} for i in range(20)]
+    model = OnlineKernelClassifier().fit(rows, [i % 2 for i in range(20)])
+    assert model.feature_names_in_.tolist() == ["at.x", "at.y.0", "at.y.1", "kind"]
+    assert model.schema_ is not None
+    assert model.schema_.features == ["at.x", "at.y.0", "at.y.1", "kind=a", "kind=b"]
+
+
+def test_truth_values_beside_numbers_are_text_of_their_own() -> None:
+    rows = pd.DataFrame({"mixed": [True, 1, "a", False, 0, "a"] * 10})
+    model = OnlineKernelClassifier(table={"category": ["mixed"]}).fit(rows, [0, 1] * 30)
+    assert model.schema_ is not None
+    assert model.schema_.columns[0].categories == ["0", "1", "False", "True", "a"]

@@ -17,9 +17,6 @@ from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import Stateful, StateReader
 
-INVERTED = 1e-3
-"""Singular values below this share of the largest are ignored, or w would grow at every fit."""
-
 KEPT = 2**21
 """Numbers of random frequencies (16 MB) that are stored for blocks to come."""
 
@@ -75,23 +72,18 @@ class LinearModel(Hypothesis):
 
     def open(self, block: Points, start: int = 0) -> None:
         self.block = block
-        features = self.features(block)
+        features = self.features_of(block)
         z = np.ascontiguousarray(features)
         self._z = list(z)
         self.values = _BlockValues(self.w, self._z)
 
+    def features_of(self, block: Points) -> Floats:
+        """z(x) of each example of a block that is opened."""
+        return self.features(block)
+
     def add(self, coefficient: float) -> None:
         """`w ← w + coefficient·z(x)` for the current example x."""
         daxpy(self._z[self.t], self.w, a=coefficient)
-
-    def refit(self, w: Floats) -> None:
-        """Set w after the feature map has changed, from this round on."""
-        self.w = w
-        self.values.w = w
-        t = self.t
-        block = self.block
-        coming = block.slice(t, block.size)
-        self._z[t:] = self.features(coming)
 
     def close(self) -> None:
         self._z = []
@@ -293,95 +285,6 @@ def nystroem(f: Expansion, rank: int) -> LinearModel:
     products = V.T @ f.coefficients
     w = roots * products
     return LinearModel(features, w)
-
-
-class Sketches(KernelFeatures):
-    """`φ(x) = Zᵀκ(x̃, x)` with Z from sketches of the kernel matrix K of the admitted examples.
-
-    `Z = Φ_pm^+ V_k Σ_k^{1/2}` with `Φ_pp = S_pᵀKS_p ≈ V_k Σ_k V_kᵀ` and `Φ_pm = S_pᵀKS_m`. S_p is a
-    count sketch: a random column and sign for each admitted example. x̃ are examples of S, sampled
-    once. Random numbers are drawn in this order: columns of S, their signs (0: -1), the sample;
-    then a column and a sign for each example admitted.
-    """
-
-    state_fields: ClassVar[Any] = {
-        **KernelFeatures.state_fields,
-        "admitted": Points,
-        "columns": "#a",
-        "signs": "a",
-        "pp": "pp",
-        "pm": "ps",
-        "_rank": int,
-    }
-
-    def __init__(
-        self, f: Expansion, sketch: int, samples: int, rank: int, rng: np.random.Generator
-    ) -> None:
-        assert f.points is not None
-        size = f.size
-        K = f.gram()
-        columns: Integers = rng.integers(sketch, size=size)
-        coins = rng.integers(2, size=size)
-        signs: Floats = np.where(coins == 0, -1.0, 1.0)
-        sampled = rng.choice(size, size=samples, replace=False)
-        sampled.sort()
-        S_p = np.zeros((size, sketch))
-        rows = np.arange(size)
-        S_p[rows, columns] = signs
-        K_m = K[:, sampled]  # K·S_m
-        self.rng = rng
-        self._rank = rank
-        self.columns = columns
-        self.signs = signs
-        self.pp = S_p.T @ K @ S_p
-        self.pm = S_p.T @ K_m
-        self.admitted = f.points.subset(f.support)
-        sample = self.admitted.subset(sampled)
-        super().__init__(f.kernel, sample, self._matrix())
-        z = K_m @ self.Z
-        values = K @ f.coefficients
-        self.w = _least_squares(z, values)  # closest to f at S
-
-    @property
-    def size(self) -> int:  # type: ignore[override]  # computed
-        return int(self.admitted.size)
-
-    def add_example(self, x: Points, w: Floats) -> Floats:
-        """Add an example x to the sketches; return the w that keeps f on the span of x̃."""
-        length = len(self.pp)
-        column = int(self.rng.integers(length))
-        coin = int(self.rng.integers(2))
-        sign = 2.0 * coin - 1.0
-        self.admitted = self.admitted.widened(x.width)
-        (k,) = self.kernel.between(x, self.admitted)
-        across = np.bincount(self.columns, self.signs * k, length)  # S_pᵀk
-        signed = sign * across
-        self.pp[column] += signed
-        self.pp[:, column] += signed
-        (square,) = self.kernel.diagonal(x)
-        self.pp[column, column] += square
-        samples = self.points.widened(x.width)
-        (at_samples,) = self.kernel.between(x, samples)
-        self.pm[column] += sign * at_samples
-        self.columns = np.append(self.columns, column)
-        self.signs = np.append(self.signs, sign)
-        self.admitted.extend(x)
-        before = self.Z
-        self.Z = self._matrix()
-        return _least_squares(self.Z, before @ w)
-
-    def _matrix(self) -> Floats:
-        """`Z = Φ_pm^+ V_k Σ_k^{1/2}`."""
-        eigenvalues, V = leading(self.pp, self._rank)
-        inverse = np.linalg.pinv(self.pm, rcond=INVERTED)
-        scaled = V * np.sqrt(eigenvalues)
-        return inverse @ scaled
-
-
-def _least_squares(Z: Floats, values: Floats) -> Floats:
-    """The shortest w with the smallest `‖Zw - values‖`."""
-    w, *_ = np.linalg.lstsq(Z, values, rcond=INVERTED)
-    return np.asarray(w)
 
 
 def leading(matrix: Floats, rank: int) -> tuple[Floats, Floats]:

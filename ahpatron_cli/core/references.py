@@ -263,6 +263,21 @@ PUBLICATIONS: dict[str, Publication] = {
         pages="413-420",
         year=2005,
     ),
+    "wen2025": Publication(
+        authors=(
+            "Dongxie Wen",
+            "Xiao Zhang",
+            "Zhewei Wei",
+            "Chenping Hou",
+            "Shuai Li",
+            "Weinan Zhang",
+        ),
+        title="Fast second-order online kernel learning through incremental matrix sketching and "
+        "decomposition",
+        venue="Proceedings of the 34th International Joint Conference on Artificial Intelligence",
+        pages="6552-6560",
+        year=2025,
+    ),
     "zhang2019": Publication(
         authors=("Xiao Zhang", "Shizhong Liao"),
         title="Incremental randomized sketching for online kernel learning",

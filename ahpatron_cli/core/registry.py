@@ -22,6 +22,7 @@ from ahpatron_cli.core.learners.arow import Arow
 from ahpatron_cli.core.learners.avp_ogs import AvpOgs
 from ahpatron_cli.core.learners.base import Learner
 from ahpatron_cli.core.learners.features import FOGD, NOGD, SkeGD
+from ahpatron_cli.core.learners.forks import Forks
 from ahpatron_cli.core.learners.gradient import BSGD, Bogd, BogdPlusPlus, Norma, Silk
 from ahpatron_cli.core.learners.metron import Metron
 from ahpatron_cli.core.learners.perceptrons import (
@@ -54,6 +55,7 @@ __all__ = [
     "BpaS",
     "BudgetPerceptron",
     "Forgetron",
+    "Forks",
     "Learner",
     "Metron",
     "Norma",
@@ -101,6 +103,7 @@ BUILT_IN: tuple[Kind, ...] = (
     KRLS,
     Polk,
     AvpOgs,
+    Forks,
 )
 BUILT_IN_SOURCE = "built-in"
 _sources: dict[Kind, str] = dict.fromkeys(BUILT_IN, BUILT_IN_SOURCE)

@@ -19,7 +19,7 @@ from ahpatron_cli.data.schema import (
 )
 from ahpatron_cli.data.table_labels import infer_labels
 from ahpatron_cli.data.table_options import TableOptions
-from ahpatron_cli.data.table_statistics import ColumnStatistics, TableStatistics
+from ahpatron_cli.data.table_statistics import ColumnStatistics, TableStatistics, no_rows
 from ahpatron_cli.errors import UserError, bad_data
 
 _UNNAMED_INDEX = ("", "Unnamed: 0")
@@ -83,6 +83,29 @@ def infer(
         notes=(*labels.notes, *notes),
         tally=labels.tally(seen.labelled),
         numeric=seen.numeric(),
+    )
+
+
+def infer_features(
+    names: Sequence[str],
+    options: TableOptions,
+    batches: Iterable[Cells],
+    path: str,
+) -> Schema:
+    """Infer the schema of a table whose labels are elsewhere, from these rows."""
+    features = _feature_columns(names, options)
+    seen = TableStatistics(features, options)
+    seen.add_all(batches)
+    if not seen.rows:
+        raise no_rows(path)
+    found = _infer_columns(seen.columns, options.missing, path, on_fault=None)
+    used = {column.name: column for column in found.values() if column}
+    return Schema(
+        columns=list(used.values()),
+        label="",
+        labels={},
+        missing=options.missing,
+        dropped=[name for name in names if name not in used],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -59,6 +60,11 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         if self.indicator:
             names.append(f"{self.name} missing")
         return names
+
+    @property
+    def has_numbered_categories(self) -> bool:
+        """Whether some of the categories are numbers: then --category has named this column."""
+        return any(number(category) is not None for category in self.categories)
 
     def numbers(self, cells: Cells, path: str) -> Floats:
         """Number, days or category code of each row; NaN if missing."""
@@ -177,6 +183,46 @@ class Shares(NamedTuple):
         return np.arange(self.first, behind)
 
 
+@dataclass(frozen=True, eq=False)
+class EncodedColumns:
+    """Values of the features of some rows, column by column; rows are made of them when needed.
+
+    They are about as large as the table: a column of categories has one feature per row here.
+    """
+
+    features: Sequence[Feature]
+    shares: Sequence[Shares]
+    count: int
+    """Number of rows."""
+    width: int
+    """Number of columns of the rows, of which column 0 is empty."""
+
+    def __len__(self) -> int:
+        return self.count
+
+    def take(self, part: slice | Integers) -> EncodedColumns:
+        """Some of the rows, in this order."""
+        features = []
+        for feature in self.features:
+            indices = feature.indices
+            if not isinstance(indices, int):
+                indices = indices[part]
+            features.append(feature._replace(indices=indices, values=feature.values[part]))
+        shares = [one._replace(rows=one.rows[part]) for one in self.shares]
+        count = len(np.arange(self.count)[part])
+        return EncodedColumns(features, shares, count, self.width)
+
+    def rows(self) -> Rows:
+        """The rows, dense unless there are many categories."""
+        shape = (self.count, self.width)
+        if self.width <= 4 * len(self.features):
+            return _dense(self.features, self.shares, shape)
+        rows = _sparse(self.features, shape)
+        if not self.shares:
+            return rows
+        return _with_shares(rows, self.shares)
+
+
 class Schema(msgspec.Struct, forbid_unknown_fields=True):
     """Schema of a table: its columns and labels; saved with the model that was trained on it."""
 
@@ -199,6 +245,23 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         for column in self.columns:
             names += column.features
         return names
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the features are the columns, all of which have numbers."""
+        return all(column.kind == "number" and not column.indicator for column in self.columns)
+
+    def options_in_python(self) -> dict[str, Any]:
+        """The options for tables that this schema was made with, as far as it knows them."""
+        options: dict[str, Any] = {}
+        if self.missing != Tables.missing:
+            options["missing"] = self.missing
+        if self.dropped:
+            options["drop"] = list(self.dropped)
+        numbered = [column.name for column in self.columns if column.has_numbered_categories]
+        if numbered:
+            options["category"] = numbered
+        return options
 
     def label_names(self, labels: Iterable[float | None]) -> list[str | None]:
         """Names of label codes; None for a code that stands for several labels."""
@@ -230,6 +293,16 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
 
     def encode(self, cells: Cells, path: str, unseen: Unseen) -> Batch:
         """Convert cells to a batch of numeric rows; counts cells that are new in `unseen`."""
+        rows = self.encoded_columns(cells, path, unseen).rows()
+        ids = None
+        if self.id:
+            texts = cells.texts(self.id).tolist()
+            ids = np.array(texts, dtype=object)
+        labels = self.label_numbers(cells, path)
+        return Batch(rows, labels, cells.lines, ids=ids)
+
+    def encoded_columns(self, cells: Cells, path: str, unseen: Unseen) -> EncodedColumns:
+        """Convert cells column by column; counts cells that are new in `unseen`."""
         features: list[Feature] = []
         shares: list[Shares] = []
         for one in self.encoded(cells, path, unseen):
@@ -237,21 +310,9 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
                 features.append(one)
             else:
                 shares.append(one)
+        count = len(cells.lines)
         width = len(self.features) + 1
-        shape = (len(cells.lines), width)
-        rows: Rows
-        if width <= 4 * len(features):
-            rows = _dense(features, shares, shape)
-        else:
-            rows = _sparse(features, shape)
-            if shares:
-                rows = _with_shares(rows, shares)
-        ids = None
-        if self.id:
-            texts = cells.texts(self.id).tolist()
-            ids = np.array(texts, dtype=object)
-        labels = self.label_numbers(cells, path)
-        return Batch(rows, labels, cells.lines, ids=ids)
+        return EncodedColumns(features, shares, count, width)
 
     def encoded(
         self, cells: Cells, path: str, unseen: Unseen, copied: Collection[str] = ()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from ahpatron_cli.data.schema import listed
 from ahpatron_cli.errors import UserError, bad_data, suggestion, usage
-from ahpatron_cli.settings import Tables, deciding_texts
+from ahpatron_cli.settings import Missing, Tables, deciding_texts
 
+_IN_PYTHON = ("missing", "category", "drop")
+"""Options of tables that DataFrames have, too."""
 OptionText: TypeAlias = tuple[str, str]
 """The name of an option and its value as text."""
 
@@ -58,3 +61,22 @@ def _no_column(name: str, names: list[str], path: str) -> UserError:
     elif not hint:
         hint = f"the columns are {listed(names)}"
     return bad_data(problem, path, line=1, hint=hint)
+
+
+def options_in_python(given: Mapping[str, Any] | None, names: Collection[str]) -> TableOptions:
+    """The options for a DataFrame with these columns, given by name; a ValueError for others."""
+    known = {} if given is None else dict(given)
+    unknown = known.keys() - _IN_PYTHON
+    if unknown:
+        legal = ", ".join(_IN_PYTHON)
+        raise ValueError(f"table has no option {min(unknown)!r}: one of {legal}")
+    for option in ("category", "drop"):
+        listed = known.get(option, ())
+        known[option] = (listed,) if isinstance(listed, str) else tuple(listed)
+    if known.get("missing", "zero") not in get_args(Missing):
+        legal = ", ".join(get_args(Missing))
+        raise ValueError(f"missing must be one of {legal}, got {known['missing']!r}")
+    for name in known["category"]:
+        if name not in names:
+            raise _no_column(name, list(names), "X")
+    return TableOptions(**known)

@@ -247,6 +247,8 @@ class TableStatistics:
         for column in self.columns:
             values = cells.columns[column.name]
             column.add(values, cells.lines)
+        if not self._label:
+            return
         labels = cells.texts(self._label)
         for cell, count, _ in labels.counts():
             if cell in MISSING:

@@ -133,3 +133,89 @@ def sketched(
 
 def fit(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.pinv(matrix, rcond=1e-3) @ values)
+
+
+@reference
+def forks(
+    f: Trace,
+    *,
+    budget: int,
+    cycle: int | None = None,
+    horizon: int | None = None,
+    step: float = 0.2,
+    ridge: float = 0.01,
+    sketch: Any = None,
+    samples: Any = None,
+    rank: Any = None,
+) -> None:
+    """Updates of the sketches as products of whole matrices; pseudo-inverses term by term."""
+    s_p = max(1, round(0.75 * budget)) if sketch is None else sketch
+    s_m = max(1, round(0.5 * budget)) if samples is None else samples
+    k = max(1, math.floor(s_p / 10)) if rank is None else rank
+    if cycle is None:
+        assert horizon is not None
+        cycle = max(1, math.floor(0.3 * horizon))
+    rng = np.random.default_rng((0,))
+    S = f.points
+    sampled: list[Row] = []
+    violations = 0
+    A = C = P = Z = G = np.empty((0, 0))
+    w = np.empty(0)
+
+    def newton(phi: np.ndarray, y: int, guard: float) -> None:
+        nonlocal w, G
+        u = G @ phi
+        w = w + step * y * u
+        value = float(w @ phi)
+        if abs(value) > 1:
+            w = w - math.copysign(abs(value) - 1, value) / (phi @ u + guard) * u
+        G = G - step**2 * np.outer(u, u) / (1 + step**2 * (phi @ u))
+
+    for x, y in f.stream:
+        at_samples = np.array([f.kernel(s, x) for s in sampled])
+        margin = f.count(float(w @ Z.T @ at_samples), y) if sampled else f.predict(x, y)
+        if margin >= 1 - f.reached:
+            continue
+        f.updated(margin)
+        violations += 1
+        if len(S) < budget:
+            f.add(x, step * y)
+        elif not sampled:
+            columns = rng.integers(s_p, size=budget)
+            signs = 2 * rng.integers(2, size=budget) - 1
+            sampled = [S[i] for i in rng.permutation(budget)[:s_m]]
+            lots = zip(columns, signs, strict=True)
+            P = np.array([[g * (h == j) for j in range(s_p)] for h, g in lots])
+            A = P.T @ np.array(f.gram()) @ P
+            C = P.T @ np.array([[f.kernel(s, r) for r in sampled] for s in S])
+            Z = forks_matrix(A, C, k)
+            phi = Z.T @ np.array([f.kernel(s, x) for s in sampled])
+            squared = float(phi @ phi)
+            w = y * margin * phi / squared if squared > 1e-16 else np.zeros(len(phi))
+            G = np.eye(len(phi)) / ridge
+            newton(phi, y, 0.0)
+        else:
+            if violations % cycle == 1:
+                e = np.zeros(s_p)
+                column = rng.integers(s_p)
+                e[column] = 2 * rng.integers(2) - 1
+                p = P.T @ np.array([f.kernel(s, x) for s in S])
+                C = C + np.outer(e, at_samples)
+                A = A + np.outer(e, p) + np.outer(p, e) + f.kernel(x, x) * np.outer(e, e)
+                Z = forks_matrix(A, C, k)
+                w = np.zeros(Z.shape[1])
+                G = np.eye(len(w)) / ridge
+            newton(Z.T @ at_samples, y, 1e-4)
+    f.weights = w.tolist() if sampled else None
+
+
+def forks_matrix(A: np.ndarray, C: np.ndarray, rank: int) -> np.ndarray:
+    """`C^+ V_k |Λ_k|^{1/2}` with the k eigenvalues of A that are largest without their signs."""
+    values, vectors = np.linalg.eigh(A)
+    kept = sorted(range(len(values)), key=lambda j: -abs(values[j]))[:rank]
+    left, singular, right = np.linalg.svd(C)
+    inverse = np.zeros(C.T.shape)
+    for j, value in enumerate(singular):
+        if value > 1e-8:
+            inverse += np.outer(right[j], left[:, j]) / value
+    return np.asarray(inverse @ vectors[:, kept] * np.sqrt(np.abs(values[kept])))

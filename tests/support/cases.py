@@ -73,6 +73,7 @@ TWINS: dict[str, Callable[..., Trace]] = {
     "krls": span_twins.krls,
     "polk": span_twins.polk,
     "avp-ogs": span_twins.avp_ogs,
+    "forks": gradient_twins.forks,
 }
 
 
@@ -179,4 +180,8 @@ CASES = [
     Case("avp-ogs", {"tolerance": 0.001, "epsilon": 0.1}),
     Case("avp-ogs", {"tolerance": 0.5, "radius": 1.5, "gain": 2.0}),
     Case("avp-ogs", {"tolerance": 0.01, "radius": 0.5, "gain": 1.0}),
+    Case("forks", {"budget": 1, "cycle": 3}),
+    Case("forks", {"budget": 10, "horizon": 60}),
+    Case("forks", {"budget": 12, "cycle": 1, "sketch": 12, "samples": 4, "rank": 3}),
+    Case("forks", {"budget": 20, "cycle": 2, "rank": 5, "step": 0.7, "ridge": 0.5}),
 ]

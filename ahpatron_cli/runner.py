@@ -146,7 +146,7 @@ class RunOptions:
     """Whether to compute metrics for each pass."""
     window: int = 0
     """Number of last rounds for the recent mistake rate; 0: not computed."""
-    costs: Mapping[float | str, float] = field(default_factory=dict)
+    weights: Mapping[float | str, float] = field(default_factory=dict)
     """Weights of examples by label (--weight); other labels have weight 1."""
     probability: bool = False
     """Whether answers have probabilities."""
@@ -212,7 +212,7 @@ class Run:
         horizon: int | None = None,
         *,
         classes: tuple[float, ...] | None = None,
-        costs: tuple[float, ...] | None = None,
+        weights: tuple[float, ...] | None = None,
         state: State | None = None,
         confusion: Confusion | None = None,
         same_file: bool = False,
@@ -230,7 +230,7 @@ class Run:
         self.path = path
         self.options = options
         self.repeat = repeat
-        self.costs = costs
+        self.weights = weights
         self._classes = classes
         self.player = self._new_player(horizon)
         if state is not None:
@@ -276,7 +276,7 @@ class Run:
         classes = len(self._classes) if self._classes else 2
         seed = generator_seed(self.options.seed, self.repeat, setup.learner)
         player = Player(learner, kernel, classes=classes, seed=seed, horizon=horizon)
-        if self.costs is not None and not player.learner.takes_costs:
+        if self.weights is not None and not player.learner.takes_costs:
             raise ParameterError(f"{setup.learner} cannot weigh examples", "costs")
         return player
 
@@ -402,10 +402,10 @@ class Run:
         first = self.rounds + 1
         labels = batch.labels
         weights = None
-        if self.costs is not None:
+        if self.weights is not None:
             numbers = labels if self._classes else labels > 0
-            costs = np.array(self.costs)
-            weights = costs[numbers.astype(int)]
+            by_label = np.array(self.weights)
+            weights = by_label[numbers.astype(int)]
         try:
             scores = self.player.feed(batch.rows, labels, weights, answered=answered)
         except NumericalError as error:
@@ -490,7 +490,7 @@ class Run:
             tracker_share=self._tracker_share(statistics),
             metrics=self._metrics(),
             threshold=self.options.threshold,
-            costs=self.costs,
+            weights=self.weights,
             **(self.recent.facts() if self.recent else {}),
         )
 
@@ -636,7 +636,7 @@ def begin(
     dataset: Dataset, setup: Setup, options: RunOptions, repeat: int, horizon: int | None
 ) -> Run:
     """Create a `Run` over a file, from its first round."""
-    costs = dataset.costs(options.costs)
+    weights = dataset.weights(options.weights)
     return Run(
         setup,
         path=dataset.name,
@@ -644,7 +644,7 @@ def begin(
         repeat=repeat,
         horizon=horizon,
         classes=dataset.encoder.classes,
-        costs=costs,
+        weights=weights,
     )
 
 

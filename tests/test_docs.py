@@ -24,7 +24,7 @@ from ahpatron_cli.settings import Settings, old_names
 from ahpatron_cli.sweep.results_file import ResultsFile
 from support.command import REPOSITORY, Ahpatron
 from support.documents import PAGES, blocks, commands, furnish, read, run, same_output
-from support.trials import make_report
+from support.trials import make_document
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_the_fields_of_a_profile_are_described(tmp_path: Path) -> None:
 
 
 def test_the_json_shown_has_the_names_of_the_json_written() -> None:
-    document = to_json(make_report())
+    document = to_json(make_document())
     shown = read("docs/output.md")
     for part in (document, document["data"], document["runs"][0], document["summary"][0]):
         for name in part:

@@ -16,9 +16,9 @@ from msgspec import structs, to_builtins
 
 from ahpatron_cli import __version__
 from ahpatron_cli.atomic import exists, is_file, open_at, write_atomically
-from ahpatron_cli.cli.run_output import check_output, export, print_reports, rate_code
+from ahpatron_cli.cli.run_output import check_output, export, print_documents, rate_code
 from ahpatron_cli.cli.run_progress import RunProgress
-from ahpatron_cli.cli.session import Job, no_learner, warn_about
+from ahpatron_cli.cli.session import RunJob, no_learner, warn_about
 from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.core.errors import ParameterError, StateError
 from ahpatron_cli.core.registry import find_learner
@@ -33,7 +33,7 @@ from ahpatron_cli.live.state_file import StateFile
 from ahpatron_cli.model_file import Model, OptionValue, damaged, to_bytes
 from ahpatron_cli.output.answers import AnswerWriter
 from ahpatron_cli.output.predictions import STDOUT, label_names, open_output
-from ahpatron_cli.records import Report
+from ahpatron_cli.records import RunDocument
 from ahpatron_cli.runner import Run, begin, with_sigma
 from ahpatron_cli.settings import all_options, listed
 from ahpatron_cli.signals import deferred, watch
@@ -50,7 +50,7 @@ SHOWN_FAULTS = 10
 class LiveSession:
     """A run of one learner on a live stream."""
 
-    job: Job
+    job: RunJob
     settings: RunSettings
     stderr: Stderr
     state: StateFile | None
@@ -62,7 +62,7 @@ class LiveSession:
     """What ended the stream, if it was a fault."""
     reader_left: bool = field(default=False, init=False)
     """Whether the reader of the answers has closed the pipe."""
-    report: Report | None = field(default=None, init=False)
+    document: RunDocument | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         live = self.settings.live
@@ -468,12 +468,12 @@ class LiveSession:
         if self.settings.models.save is not None:
             model = service.model(self._features(), self.options)
             write_atomically(self.settings.models.save, to_bytes(model))
-        summary = dataset.summary(requires_labels=False)
+        read = dataset.finish(requires_labels=False)
         result = service.run.result()
-        warn_about(self.job, dataset, summary, [service.run.setup], [result], self.stderr)
+        warn_about(self.job, dataset, read, [service.run.setup], [result], self.stderr)
         record = service.record(self.ended_by)
-        data = structs.replace(summary.record, rounds=record.rounds)
-        self.report = Report(
+        data = structs.replace(read.record, rounds=record.rounds)
+        self.document = RunDocument(
             version=__version__,
             data=data,
             runs=[record],
@@ -492,8 +492,8 @@ class LiveSession:
 
     def exit_code(self) -> ExitCode:
         """The exit code; a fault that ended the stream is raised."""
-        assert self.report is not None
-        (record,) = self.report.runs
+        assert self.document is not None
+        (record,) = self.document.runs
         if self.reader_left:
             self.stderr.note("the reader of the answers closed the pipe; all else is written")
             return ExitCode.BROKEN_PIPE
@@ -503,7 +503,7 @@ class LiveSession:
             rows = record.rounds - (record.late_labels or 0) + record.unlabelled
             self.stderr.note(f"ended by {self.ended_by} after {rows:,} rows; all is written")
             return ExitCode(128 + signal.Signals[self.ended_by])
-        return rate_code([self.report], self.settings.live.max_rate, self.stderr)
+        return rate_code([self.document], self.settings.live.max_rate, self.stderr)
 
 
 def _appended(path: str) -> AppendedLines:
@@ -556,7 +556,7 @@ def check_live(settings: RunSettings, paths: Sequence[str]) -> None:
 
 
 def run_live(
-    job: Job, settings: RunSettings, options: dict[str, OptionValue], stderr: Stderr
+    job: RunJob, settings: RunSettings, options: dict[str, OptionValue], stderr: Stderr
 ) -> ExitCode:
     """Run one learner on a live stream, and write what remains at its end."""
     if len(job.setups) > 1:
@@ -578,10 +578,10 @@ def run_live(
                 job = replace(job, setups=[state.model.setup])
         session = LiveSession(job, settings, stderr, state=state, options=options)
         session.run()
-        assert session.report is not None
+        assert session.document is not None
         with deferred():
-            export(output, [session.report], [])
-        print_reports(output, [session.report], stderr)
+            export(output, [session.document], [])
+        print_documents(output, [session.document], stderr)
         return session.exit_code()
 
 

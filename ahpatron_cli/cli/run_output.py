@@ -13,7 +13,7 @@ from ahpatron_cli.data.cells import number
 from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.output.formats import to_text, write
 from ahpatron_cli.output.predictions import STDOUT, check_predictions_path
-from ahpatron_cli.records import Curve, Report, grouped
+from ahpatron_cli.records import Curve, RunDocument, grouped
 from ahpatron_cli.runner import RunResult
 from ahpatron_cli.settings import Output, RunSettings
 
@@ -45,16 +45,16 @@ def check_output(settings: RunSettings, inputs: Sequence[str]) -> None:
     check_outputs(files, inputs)
 
 
-def print_reports(output: Output, reports: Sequence[Report], stderr: Stderr) -> None:
-    """Print the reports on stdout, or on stderr if stdout is used for the predictions."""
+def print_documents(output: Output, documents: Sequence[RunDocument], stderr: Stderr) -> None:
+    """Print the documents on stdout, or on stderr if stdout is used for the predictions."""
     if output.predictions == STDOUT:
-        text = to_text(reports, output.format, stderr.terminal())
+        text = to_text(documents, output.format, stderr.terminal())
         stderr.show(text)
     else:
-        write(lambda terminal: to_text(reports, output.format, terminal), output.format)
+        write(lambda terminal: to_text(documents, output.format, terminal), output.format)
 
 
-def export(output: Output, reports: Sequence[Report], curves: Sequence[Curve]) -> None:
+def export(output: Output, documents: Sequence[RunDocument], curves: Sequence[Curve]) -> None:
     """Write the files of --out and --curve."""
     if output.curve:
         from ahpatron_cli.output.pictures import write_curve
@@ -62,7 +62,7 @@ def export(output: Output, reports: Sequence[Report], curves: Sequence[Curve]) -
         write_curve(output.curve, curves)
     if output.out:
         format = format_of_suffix(output.out, output.format)
-        write_atomically(output.out, to_text(reports, format))
+        write_atomically(output.out, to_text(documents, format))
 
 
 def highest_rate(text: str | None) -> float | None:
@@ -75,14 +75,14 @@ def highest_rate(text: str | None) -> float | None:
     return value
 
 
-def rate_code(reports: Sequence[Report], limit: str | None, stderr: Stderr) -> ExitCode:
+def rate_code(documents: Sequence[RunDocument], limit: str | None, stderr: Stderr) -> ExitCode:
     """The exit code by --max-rate, with a warning about each rate that is too high."""
     highest = highest_rate(limit)
     code = ExitCode.OK
     if highest is None:
         return code
-    for report in reports:
-        for run in report.runs:
+    for document in documents:
+        for run in document.runs:
             rate = run.window.mistake_rate if run.window else run.mistake_rate
             if rate > highest:
                 of = f"the last {run.window.rounds:,} rounds" if run.window else "all rounds"

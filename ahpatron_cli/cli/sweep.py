@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.cli.sweep_session import Runner
     from ahpatron_cli.records import Outcome
-    from ahpatron_cli.sweep.config import Job
+    from ahpatron_cli.sweep.config import SweepJob
     from ahpatron_cli.sweep.plan import Search
     from ahpatron_cli.sweep.results_file import ResultsFile
 
@@ -83,7 +83,7 @@ def _check(settings: SweepSettings) -> None:
         raise usage(problem, "`report --tune-repeats` takes the merged results of all parts")
 
 
-def _check_repeats(job: Job) -> None:
+def _check_repeats(job: SweepJob) -> None:
     """Refuse --tune-repeats if no permutation is left to report on."""
     tune = job.settings.summary.tune_repeats
     if tune and tune >= job.settings.order.repeats:
@@ -110,7 +110,7 @@ def _runner(settings: SweepSettings, stderr: Stderr) -> Runner:
     )
 
 
-def _search(job: Job, folder: Path, stderr: Stderr) -> Search:
+def _search(job: SweepJob, folder: Path, stderr: Stderr) -> Search:
     """The trials of a job, and how they are searched; parsed files are stored in `folder`."""
     from ahpatron_cli.cli.sweep_session import check_axis_of, criterion_of, parse_shard
     from ahpatron_cli.sweep.plan import Search, plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ahpatron_cli.number_text import counted, mean_count, short
-from ahpatron_cli.records import DataRecord, SummaryRecord
+from ahpatron_cli.records import DataRecord, LearnerMeans
 
 BEST = "*"
 CHOSEN = "▸"
@@ -87,7 +87,7 @@ def data_facts(data: DataRecord) -> str:
     return ", ".join(parts)
 
 
-def support_text(line: SummaryRecord) -> str | None:
+def support_text(line: LearnerMeans) -> str | None:
     """|S| as text, with the budget if there is one: `314/400`."""
     if line.support_size_mean is None:
         return None

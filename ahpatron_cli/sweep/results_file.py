@@ -69,9 +69,9 @@ def flat_trial(trial: Outcome) -> Json:
         if name not in (*first, "metrics", "params", "this_file"):
             row[name] = value
     row["error"] = trial.error
-    costs = [text for name, text in data.options if name == "cost"]
-    if costs:
-        row["costs"] = " ".join(costs)
+    weights = [text for name, text in data.options if name == "cost"]
+    if weights:
+        row["costs"] = " ".join(weights)
     row |= metrics
     row["label_names"] = data.label_names and json.dumps(data.label_names)
     for name in ("algorithm", "source", "version", "header"):

@@ -19,15 +19,15 @@ from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.number_text import short
 from ahpatron_cli.records import (
     Edition,
+    LearnerMeans,
     Outcome,
     ParamValue,
     RunRecord,
-    SummaryRecord,
     TrialData,
     grouped,
     mean_sd,
+    means_of,
     setting_key,
-    summarise,
 )
 from ahpatron_cli.sweep.statistics import (
     Difference,
@@ -189,14 +189,14 @@ class Setting:
         return sd
 
     @cached_property
-    def summary(self) -> SummaryRecord:
+    def means(self) -> LearnerMeans:
         """Summary of the runs that count."""
         runs = [self.finished[order] for order in sorted(self.orders)]
-        return summarise(runs)
+        return means_of(runs)
 
     @property
-    def cost(self) -> float:
-        """The mean, negated if larger values are better, so that the lowest cost is best."""
+    def penalty(self) -> float:
+        """The mean, negated if larger values are better, so that the smallest is best."""
         if self.metric.larger_is_better:
             return -self.mean
         return self.mean
@@ -212,7 +212,7 @@ class Setting:
         for name in sorted(self.params):
             value = _sortable(self.params[name])
             params.append((name, value))
-        return not self.compared, self.cost, _rank(self.learner), self.name, params
+        return not self.compared, self.penalty, _rank(self.learner), self.name, params
 
     @property
     def label(self) -> str:
@@ -527,8 +527,8 @@ def _placed(
 
 def _equally_good(settings: Sequence[Setting]) -> list[Key]:
     """Keys of the best settings: more than one, if several have the same total."""
-    lowest = best_of(settings).cost
-    return [one.key for one in settings if one.compared and one.cost == lowest]
+    lowest = best_of(settings).penalty
+    return [one.key for one in settings if one.compared and one.penalty == lowest]
 
 
 def _in_order(settings: Iterable[Setting]) -> list[Setting]:
@@ -571,7 +571,7 @@ def _ranked(leaders: Sequence[Setting], *, sampled: bool) -> list[Setting]:
         placed = replace(
             one,
             best_of_learner=True,
-            best_of_data=one.compared and one.cost == best.cost,
+            best_of_data=one.compared and one.penalty == best.penalty,
             difference=gap,
         )
         ranked.append(placed)

@@ -146,7 +146,7 @@ def _record(trial: Trial) -> RunRecord:
         seed=trial.seed,
         shuffle=data.shuffled,
         metrics=trial.metrics,
-        costs=dict(data.costs),
+        weights=dict(data.weights),
         prefix=data.prefix,
     )
     return run_repeat(dataset, trial.setup, options, repeat=trial.repeat).record

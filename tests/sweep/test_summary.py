@@ -62,8 +62,8 @@ def test_a_summary_has_means_and_marks_the_best() -> None:
         *make_trials("avp", [0.12, 0.13]),
     )
     first, second, avp = summary.settings
-    assert first.summary.mistake_rate_mean == pytest.approx(0.11)
-    assert first.summary.mistake_rate_sd == pytest.approx(0.02 / math.sqrt(2))
+    assert first.means.mistake_rate_mean == pytest.approx(0.11)
+    assert first.means.mistake_rate_sd == pytest.approx(0.02 / math.sqrt(2))
     assert (first.best_of_data, first.best_of_learner, first.difference) == (True, True, None)
     assert (second.best_of_data, second.best_of_learner) == (False, False)
     assert (avp.best_of_data, avp.best_of_learner) == (False, True)
@@ -237,7 +237,7 @@ def test_failed_trials_are_kept_apart_and_no_permutation_counts_twice() -> None:
     summary = summarise_trials([make_trial("ahpatron", 0.1)] * 2 + [failed])
     assert (summary.trials, summary.failed) == (2, [failed])
     (setting,) = summary.datasets[0].settings
-    assert (setting.learner, setting.summary.repeats, len(setting.values)) == ("ahpatron", 1, 1)
+    assert (setting.learner, setting.means.repeats, len(setting.values)) == ("ahpatron", 1, 1)
     nothing = summarise_trials([failed], [{"version": "0.1.0"}])
     assert (nothing.datasets, nothing.trials, len(nothing.failed)) == ([], 0, 1)
     assert nothing.origins == [{"version": "0.1.0"}]

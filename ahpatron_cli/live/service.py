@@ -359,7 +359,7 @@ class Service:
             seed=run.options.seed,
             labels=self.stream.labels(),
             positive=encoder.labels.positive,
-            costs=run.costs,
+            weights=run.weights,
             scale=encoder.scale,
             features=features,
             dense=encoder.dense,

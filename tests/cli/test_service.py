@@ -229,6 +229,16 @@ def test_a_full_disk_fails_the_service_only_at_its_end(
     assert (ahpatron.folder / "s.npz").read_bytes() == before
 
 
+@pytest.mark.parametrize("other", ["-1", "0"])
+def test_a_state_that_has_seen_one_label_only_can_go_on(ahpatron: Ahpatron, other: str) -> None:
+    """Label 1 may be of the pair -1/+1 or 0/1: the state must not decide it."""
+    ahpatron.succeed(*STATE, stdin=b"1 1:1\n1 1:2\n")
+    ahpatron.succeed(*STATE, "--out", "r.json", stdin=f"{other} 1:1\n1 1:3\n".encode())
+    found = json.loads(ahpatron.read("r.json"))
+    assert found["data"]["labels"] == [int(other), 1]
+    assert found["runs"][0]["rounds"] == 4
+
+
 @pytest.mark.parametrize("option", ["resume", "checkpoint", "curve", "certify"])
 def test_options_that_a_state_excludes(ahpatron: Ahpatron, option: str) -> None:
     value = [] if option == "certify" else ["m.npz"]

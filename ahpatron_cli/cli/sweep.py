@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -133,7 +134,8 @@ def _results_file(settings: SweepSettings) -> ResultsFile:
     from ahpatron_cli.sweep.results_file import ResultsFile
     from ahpatron_cli.sweep.trial import environment
 
-    header = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    header = {"date": started, **environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
     part = parse_shard(settings.sweep.shard)
     if part[1] > 1:
         header["shard"] = list(part)
@@ -163,6 +165,7 @@ def _show(
     summary = summarise_trials(outcomes, results.contents.headers, search.criterion)
     session.warn_of_results(summary, outcomes, stderr)
     session.warn_of_unequal_trials(summary, stderr)
+    session.warn_of_grid_ends(summary, stderr)
     session.note_other_editions(results.contents.trials, outcomes, path=results.path, stderr=stderr)
     export(summary, outcomes, settings.summary, output=settings.output, stderr=stderr)
     print_summary(summary, outcomes, settings.summary, format=settings.output.format)

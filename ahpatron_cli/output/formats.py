@@ -317,4 +317,5 @@ def _setting(setting: Setting) -> Json:
         "missing_permutations": setting.missing,
         "algorithm": setting.edition.algorithm,
         "source": setting.edition.source,
+        "machines": setting.timed_on,
     }

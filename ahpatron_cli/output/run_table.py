@@ -18,6 +18,7 @@ from ahpatron_cli.output.table import (
     Page,
     Table,
     data_facts,
+    statistic_columns,
     support_text,
 )
 from ahpatron_cli.records import LearnerMeans, RunDocument, RunRecord
@@ -131,6 +132,7 @@ def _run_table(document: RunDocument) -> Table:
         _means(document, "Alarms", "alarms", priority=6, text=_count_unless_zero),
         _means(document, "Tracker %", "tracker_share", priority=7, text=_percent_unless_zero),
         _means(document, "Metric changes", "metric_changes", priority=6),
+        *statistic_columns(means),
         _means(document, "Seconds", "seconds", priority=3, text=seconds),
     ]
     notes = []

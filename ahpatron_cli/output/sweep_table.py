@@ -18,6 +18,7 @@ from ahpatron_cli.output.table import (
     Page,
     Table,
     data_facts,
+    statistic_columns,
     support_text,
 )
 from ahpatron_cli.sweep.statistics import SIGNIFICANCE, OverDatasets
@@ -219,7 +220,7 @@ def _columns(found: DatasetSummary, settings: Sequence[Setting]) -> list[Column]
     columns.append(Column("|N_T|", updates, 5))
     columns.append(Column("Support", support, 4))
     columns.append(Column("Seconds", times, 3))
-    return columns
+    return [*columns, *statistic_columns(lines)]
 
 
 def _rate_cells(settings: Sequence[Setting]) -> list[Cell]:
@@ -306,6 +307,9 @@ def _notes(found: DatasetSummary) -> list[str]:
         lost = "ran on the first rounds only and lost there (--search halving)"
         notes.append(f"{dropped} more {lost}.")
     notes += _edition_notes([found])
+    if len(found.timed_on) > 1:
+        machines = "; ".join(found.timed_on)
+        notes.append(f"Seconds: means over trials on several machines: {machines}.")
     return notes
 
 

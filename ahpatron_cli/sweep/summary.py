@@ -95,6 +95,8 @@ class Metric:
         return Fraction(worst)
 
 
+NOT_RECORDED = "not recorded"
+"""The machine of trials of version 1.0, which did not store it."""
 MISTAKE_RATE = Metric("mistake_rate", "Mistakes %")
 _METRICS = (
     MISTAKE_RATE,
@@ -139,6 +141,8 @@ class Setting:
     name: str
     """Name of the learner in tables: with its edition, if there are several."""
     edition: Edition
+    machines: Mapping[Order, str | None] = field(default_factory=dict)
+    """The machine of each of its runs; None if it was not recorded."""
     orders: frozenset[Order] = frozenset()
     """The permutations that count: those on which all compared settings were finished."""
     compared: bool = True
@@ -193,6 +197,12 @@ class Setting:
         """Summary of the runs that count."""
         runs = [self.finished[order] for order in sorted(self.orders)]
         return means_of(runs)
+
+    @property
+    def timed_on(self) -> list[str]:
+        """The machines of the runs that count, whose seconds `means` averages."""
+        names = {self.machines.get(order) or NOT_RECORDED for order in self.orders}
+        return sorted(names)
 
     @property
     def penalty(self) -> float:
@@ -265,6 +275,14 @@ class DatasetSummary:
         """Number of settings that were run on prefixes only."""
         tried = sum(len(settings) for settings in self.tried.values())
         return tried - len(self.settings)
+
+    @property
+    def timed_on(self) -> list[str]:
+        """The machines on which the seconds of all settings were measured."""
+        names: set[str] = set()
+        for setting in self.settings:
+            names.update(setting.timed_on)
+        return sorted(names)
 
     def verdict(self, setting: Setting) -> str | None:
         """Verdict on the difference to the best as text; None if there are too few permutations."""
@@ -623,6 +641,7 @@ def settings_of(
             varied=varied,
             # by permutation, to exclude duplicates
             finished={(one.seed, one.repeat): one.run for one in group if one.run},
+            machines={(one.seed, one.repeat): one.machine for one in group if one.run},
             metric=metric,
             name=name or first.learner,
             edition=first.edition,

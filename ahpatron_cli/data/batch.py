@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, sliced
+from ahpatron_cli.data.faults import FaultyRow, OnFaultyRow, RecentLines
 from ahpatron_cli.data.hashes import RowHash
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.source import Source, changed, first_batches
+from ahpatron_cli.errors import UserError
 from ahpatron_cli.settings import Data
 from ahpatron_cli.signals import StreamEnded, watch
 
@@ -129,7 +131,9 @@ class FileInfo:
 class Reader(ABC):
     """Reader of the examples of a source: iterating over it yields batches, once.
 
-    `on_wait` is called with the number of labelled rows so far if `head` has to wait for a pipe.
+    `on_wait` is called with the number of labelled rows so far if `head` has to wait for a pipe;
+    `on_faulty_row` with each faulty row, which is then left out. Without it, the first one is
+    raised.
     """
 
     def __init__(
@@ -137,10 +141,14 @@ class Reader(ABC):
         source: Source,
         data: Data,
         on_wait: Callable[[int], None] = lambda rows: None,
+        on_faulty_row: OnFaultyRow | None = None,
     ) -> None:
         self.source = source
         self._data = data
         self._on_wait = on_wait
+        self.on_faulty_row = on_faulty_row
+        self.recent = RecentLines()
+        """The lines that were read last."""
         self.rows_read = 0
         self.values_read = 0
         self.faults = 0
@@ -200,6 +208,19 @@ class Reader(ABC):
         if scanned not in (None, found) and not watch.ended_by:
             raise changed(self.source.name)
         return found
+
+    def refuse(self, line: int, error: UserError) -> None:
+        """Report a row that turned out to be faulty after it was read, or raise the error."""
+        if self.on_faulty_row is None:
+            raise error
+        raw = self.recent.line(line)
+        self._report(FaultyRow(line, raw, error))
+
+    def _report(self, row: FaultyRow) -> None:
+        """Count and report a faulty row."""
+        assert self.on_faulty_row is not None
+        self.faults += 1
+        self.on_faulty_row(row)
 
     def _note(self, batch: Batch) -> None:
         """Note what was read, before a batch is passed on."""

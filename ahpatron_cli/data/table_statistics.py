@@ -72,7 +72,7 @@ class ColumnStatistics:
 
     def __init__(self, name: str, options: TableOptions) -> None:
         self.name = name
-        self._is_category = name in options.category
+        self.is_category = name in options.category
         self._spelling = options.spelling
         self._slash_format = options.date_format
         self.counts: Counter[Kind] = Counter()
@@ -130,7 +130,7 @@ class ColumnStatistics:
             counts = iter(sorted(counts, key=itemgetter(2)))  # the same in batches of any size
         for cell, count, row in counts:
             line = int(lines[row])
-            kind, value = kind_of(cell, self._spelling, is_category=self._is_category)
+            kind, value = kind_of(cell, self._spelling, is_category=self.is_category)
             self.counts[kind] += count
             self._note_first(kind, line, cell)
             if kind == "category":
@@ -253,7 +253,7 @@ class ColumnStatistics:
         rows = self._rows_at_limit or self.counts["category"]
         different = len(self.categories)
         hardly_repeats = rows >= FEWEST_ROWS and 10 * different > 9 * rows
-        if not hardly_repeats or self._is_category:
+        if not hardly_repeats or self.is_category:
             return
         problem = f"column {self.name!r} has {different:,} different texts in {rows:,} rows"
         name = shlex.quote(self.name)
@@ -270,7 +270,7 @@ class ColumnStatistics:
     @property
     def reading_as_numbers(self) -> str | None:
         """The option with which all categories would be numbers; None if there is none."""
-        if self._is_category or not self.categories:
+        if self.is_category or not self.categories:
             return None
         options = []
         for sign in get_args(DecimalSign):

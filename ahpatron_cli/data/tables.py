@@ -79,6 +79,8 @@ class TableReader(Reader):
         """Counts of cells that did not occur in training."""
         self.numeric: dict[str, bool] = {}
         """Columns in which every cell is a number, each with whether many of them are 0."""
+        self.on_cells: Callable[[Cells], None] = lambda cells: None
+        """Called with the cells of each batch before they become features."""
         self._head: list[Cells] = []
         """The first rows of a pipe, from which its schema was inferred."""
         remarks: tuple[str, ...] = ()
@@ -148,6 +150,7 @@ class TableReader(Reader):
         path = self._reader.path
         batches = self._sound_part(self.cells(), self._report_if_asked)
         for cells in batches:
+            self.on_cells(cells)
             if self._on_fault is not None:
                 cells = self._without_faults(cells)
             batch = self.schema.encode(cells, path, self.unseen)
@@ -161,7 +164,7 @@ class TableReader(Reader):
         """`_report` if faults do not end the reading; else None."""
         if self._on_fault is None:
             return None
-        return self._report
+        return self._report_fault
 
     def _check_labelled(self, batch: Batch) -> None:
         """Refuse a batch with a row that has no label."""
@@ -172,7 +175,7 @@ class TableReader(Reader):
             hint = "rows without labels are predicted in one pass in file order only"
             raise bad_data("this row has no label", self._reader.path, line=line, hint=hint)
 
-    def _report(self, fault: UserError) -> None:
+    def _report_fault(self, fault: UserError) -> None:
         assert self._on_fault is not None
         self.faults += 1
         self._on_fault(fault)
@@ -206,7 +209,7 @@ class TableReader(Reader):
             sound[rows] = False
             faults += [self._fault(cells, column, row) for row in rows]
         for fault in sorted(faults, key=_line_of):
-            self._report(fault)
+            self._report_fault(fault)
         if sound.all():
             return cells
         return _part(cells, np.flatnonzero(sound))

@@ -416,7 +416,7 @@ def _check_schema(schema: Schema, width: int) -> None:
     if width <= len(schema.features):
         raise StateError("its schema has more features than its rows")
     for column in schema.columns:
-        if column.shares and len(column.shares) != len(column.categories):
+        if column.shares and len(column.shares) != column.width:
             raise StateError("its schema has shares of other categories")
     for label in schema.labels:
         if label_key(label, schema.label_kind) is None:

@@ -29,6 +29,8 @@ Registered: TypeAlias = Literal["learner", "kernel", "theorem"]
 Scale: TypeAlias = Literal["none", "minmax", "standard", "unit"]
 Layout: TypeAlias = Literal["auto", "dense", "sparse"]
 Missing: TypeAlias = Literal["indicator", "zero", "mean", "refuse"]
+DecimalSign: TypeAlias = Literal[".", ","]
+SlashFormat: TypeAlias = Literal["DD/MM/YYYY", "MM/DD/YYYY"]
 Format: TypeAlias = Literal["table", "json", "jsonl", "csv", "markdown", "latex"]
 DocumentFormat: TypeAlias = Literal["table", "json"]
 RowFormat: TypeAlias = Literal["csv", "jsonl"]
@@ -456,6 +458,28 @@ class Tables(Group):
         belongs_to="model",
         help="Empty cells, NA, null, ? become 0 and an indicator feature (indicator), 0 (zero), "
         "the column's mean (mean), or end the run (refuse).",
+    )
+    na: tuple[str, ...] = option(
+        "--na",
+        default=(),
+        metavar="TEXT",
+        belongs_to="model",
+        help="Cells with this text or number are missing, too (repeatable).",
+    )
+    decimal: DecimalSign | None = option(
+        "--decimal",
+        default=None,
+        metavar="SIGN",
+        belongs_to="model",
+        help="The decimal sign of numbers that are written as text, . or ,: the other one "
+        "separates thousands. [default: ., without separators]",
+    )
+    date_format: SlashFormat | None = option(
+        "--date-format",
+        default=None,
+        metavar="FORMAT",
+        belongs_to="model",
+        help="How dates with slashes are written, DD/MM/YYYY or MM/DD/YYYY. [default: found out]",
     )
 
     @property

@@ -121,11 +121,11 @@ def test_every_command_and_declaration_has_its_table(reference: ModuleType) -> N
     assert set(reference.EXIT_CODES) == set(ExitCode)
 
 
-def test_the_learner_shown_is_the_example() -> None:
-    shown = next(
-        block.text for block, _ in blocks("docs/own-learners.md") if block.kind == "python"
-    )
-    assert read("docs/examples/own_learner.py").endswith(shown)
+def test_the_learners_shown_are_the_examples() -> None:
+    shown = [block.text for block, _ in blocks("docs/own-learners.md") if block.kind == "python"]
+    for name in ("own_learner", "shifting"):
+        source = read(f"docs/examples/{name}.py")
+        assert any(source.endswith(text) for text in shown), name
 
 
 def test_the_fields_of_a_profile_are_described(tmp_path: Path) -> None:

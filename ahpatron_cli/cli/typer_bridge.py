@@ -210,9 +210,10 @@ def registered(kind: Registered | None) -> tuple[str, ...]:
     return tuple(theorem.key for theorem in THEOREMS)
 
 
-def complete_learner(incomplete: str) -> list[str]:
-    """Names of learners that begin like this."""
-    return [name for name in registered("learner") if name.startswith(incomplete)]
+def complete_described(incomplete: str) -> list[str]:
+    """Names of learners and kernels that begin like this."""
+    names = [*registered("learner"), *registered("kernel")]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 # Values ------------------------------------------------------------------------------------------

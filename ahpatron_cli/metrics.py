@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.learners.arow import page_statistic
+from ahpatron_cli.core.judging import page_statistic
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.records import Metrics, Window
 
@@ -138,9 +138,8 @@ class Recent(TypedDict, total=False):
 class RecentMistakes:
     """Mistake rate of the last N rounds, and detection of rises of the mistake rate.
 
-    Page's test monitors the mistakes, as in `arow`: with p their rate so far and q = p + (1-p)/4,
-    g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)). If g > 12, the rate has risen:
-    the round is marked, and the test is reset.
+    Page's test monitors the mistakes, as in `arow`. If g > 12 (see `page_statistic`), the rate has
+    risen: the round is marked, and the test is reset.
     """
 
     def __init__(self, rounds: int, window: int) -> None:
@@ -201,7 +200,7 @@ class RecentMistakes:
                 self._reset_test()
         left = len(mistaken) - past - 1
         self._seen += left
-        self._page = page_statistic(self._page, left, None)
+        self._page = page_statistic(self._page, left)
 
 
 def metrics_of(

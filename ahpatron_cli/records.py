@@ -26,6 +26,8 @@ DOCUMENT_VERSION = 1
 
 Json: TypeAlias = dict[str, Any]
 ParamValue: TypeAlias = int | float | str
+Statistic: TypeAlias = int | float | str | None
+"""A statistic of a learner of the user's own; None if it is not a number."""
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Number: TypeAlias = int | float
 """A label or weight: an int if it is integral, as it is shown and stored."""
@@ -204,6 +206,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     """Weights of examples, in the order of the labels of the data; only with `--weight`."""
     drifts: tuple[int, ...] | None = None
     """Rounds in which a rise of the mistake rate was detected; only with `--window`."""
+    statistics: Mapping[str, Statistic] | None = None
+    """Other statistics that a learner of the user's own reports, by name."""
 
     @property
     def exact_rate(self) -> Fraction:
@@ -235,6 +239,7 @@ OPTIONAL = (
     "window",
     "costs",
     "drifts",
+    "statistics",
 )
 """Fields of a run that are omitted from JSON if they are null."""
 
@@ -287,6 +292,8 @@ class Outcome(Struct, frozen=True):
     """Version of the program that ran it."""
     header: Count = 0
     """Number of its header in the results file; 0: it is not stored."""
+    machine: str | None = None
+    """Host and processor that ran it; None if it was not recorded, as up to version 1.0."""
 
     @property
     def edition(self) -> Edition:
@@ -300,7 +307,7 @@ class Outcome(Struct, frozen=True):
         return *self.edition, *setting_key(self)
 
 
-class LearnerMeans(Struct, frozen=True):
+class LearnerMeans(Struct, frozen=True, omit_defaults=True):
     """Summary of a learner over its repeats, with sample standard deviations (n - 1)."""
 
     learner: str
@@ -311,6 +318,8 @@ class LearnerMeans(Struct, frozen=True):
     margin_updates_mean: float
     support_size_mean: float | None
     seconds_mean: float
+    statistics_mean: Mapping[str, float] | None = None
+    """Means of the numbers in `RunRecord.statistics`; only if there are any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,7 +403,18 @@ def means_of(runs: Sequence[RunRecord]) -> LearnerMeans:
         margin_updates_mean=fmean(run.margin_updates for run in runs),
         support_size_mean=fmean(sizes) if sizes else None,
         seconds_mean=fmean(run.seconds for run in runs),
+        statistics_mean=_statistics_mean(runs),
     )
+
+
+def _statistics_mean(runs: Sequence[RunRecord]) -> dict[str, float] | None:
+    """The mean of each statistic that is a number; None if there is none."""
+    known: dict[str, list[float]] = {}
+    for run in runs:
+        for name, value in (run.statistics or {}).items():
+            if isinstance(value, int | float):
+                known.setdefault(name, []).append(value)
+    return {name: fmean(values) for name, values in known.items()} or None
 
 
 def to_json(document: RunDocument) -> Json:

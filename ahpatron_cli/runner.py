@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ from ahpatron_cli.data.dataset import Dataset, RowsInMemory, mapped
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.pool import Died, run_all
-from ahpatron_cli.records import CELLS, Metrics, ParamValue, RunRecord, ThisFile
+from ahpatron_cli.records import CELLS, Metrics, ParamValue, RunRecord, Statistic, ThisFile
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
@@ -41,6 +42,10 @@ OWN_KERNEL_HINT = "try `--scale standard`"
 """The hint for learners with a kernel of their own, which have no σ."""
 AUTO = "auto"
 """Value of σ that means: select it from the first rows of each file."""
+_COUNTED = ("halvings", "restarts", "alarms", "metric_changes")
+"""Statistics that are numbers of changes, each a field of a record."""
+_WITH_FIELD = {*_COUNTED, "zeta", "effective_features", "tracker_led", "margin_steps"}
+"""Statistics that have a field of a record, or that only certificates need."""
 
 
 Confusion: TypeAlias = tuple[tuple[int, ...], ...]
@@ -432,6 +437,7 @@ class Run:
             effective_features=statistics.get("effective_features"),
             tracker_share=self._tracker_share(statistics),
             metrics=self._metrics(),
+            statistics=_other_statistics(statistics),
             threshold=self.options.threshold,
             weights=self.weights,
             **(self.recent.facts() if self.recent else {}),
@@ -482,10 +488,32 @@ class Run:
         )
 
 
+def _other_statistics(statistics: Mapping[str, Any]) -> dict[str, Statistic] | None:
+    """Statistics without a field of their own; None if there are none."""
+    found = {}
+    for name, value in statistics.items():
+        if name not in _WITH_FIELD:
+            found[name] = _plain(value)
+    return found or None
+
+
+def _plain(value: object) -> Statistic:
+    """A value of a learner of the user's own as JSON can hold it; None for NaN."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, int):
+        return value
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else str(value)
+
+
 def _changes(statistics: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a record with numbers of changes, as far as the learner counts them."""
     found = {}
-    for name in ("halvings", "restarts", "alarms", "metric_changes"):
+    for name in _COUNTED:
         number = statistics.get(name)
         if number is not None:
             found[name] = int(number)  # third-party learners may have other types

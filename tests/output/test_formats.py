@@ -34,6 +34,7 @@ SETTING = {
     "missing_permutations",
     "algorithm",
     "source",
+    "machines",
 }
 DIFFERENCE = {"mean", "se", "orders", "p_value", "p_holm", "more_than_noise"}
 DATA = {"limit", "scale", "positive", "shuffled", "max_features", "layout"}

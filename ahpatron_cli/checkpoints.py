@@ -19,6 +19,8 @@ from ahpatron_cli.signals import StreamEnded, watch
 
 PARAMETERS = {"budget", "sigma", "epsilon", "param"}
 """Options that set parameters, which are compared by value: `-B 400` is also the default."""
+CHECKPOINT_EVERY = 100_000
+"""Number of rounds between two checkpoints, unless --save-every says otherwise."""
 
 
 class SavedRun:

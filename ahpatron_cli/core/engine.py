@@ -246,7 +246,14 @@ class Player:
 
     # Learning -----------------------------------------------------------------------------------
 
-    def feed(self, rows: RowsLike, labels: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+    def feed(
+        self,
+        rows: RowsLike,
+        labels: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        answered: Floats | None = None,
+    ) -> Floats:
         """Predict and learn from these rows, in order, one round per row.
 
         Parameters
@@ -256,18 +263,25 @@ class Player:
             -1 or +1; with more than two classes 0, 1, ….
         weights : array of shape (n,), optional
             Weights of the examples, for learners with `takes_costs`.
+        answered : array like the result, optional
+            Scores with which these rows were answered earlier, if their labels came late: these are
+            counted. The learner still judges f(x) as it is now.
 
         Returns
         -------
         array of shape (n,), or (n, k) with k classes
             f(x) of each round before its update.
         """
-        scores = self._feed(rows, labels, weights)
+        scores = self._feed(rows, labels, weights, answered)
         return scores.copy()  # the caller may change it before it is counted
 
     @np.errstate(over="ignore", invalid="ignore")
     def _feed(
-        self, data: RowsLike, given_labels: ArrayLike, given_weights: ArrayLike | None
+        self,
+        data: RowsLike,
+        given_labels: ArrayLike,
+        given_weights: ArrayLike | None,
+        answered: Floats | None = None,
     ) -> Floats:
         """As `feed`; the scores may not be changed."""
         start = time.perf_counter()
@@ -286,10 +300,14 @@ class Player:
                     weights=own,
                     scores=scores[part],
                 )
+                if answered is not None:
+                    block.answered = answered[part]
                 self._learn_block(block)
                 done = part.stop
         except NumericalError as error:
-            raise error.shifted(done) from None
+            fault = error.shifted(done)
+            fault.learned = scores[:done]
+            raise fault from None
         finally:
             if not self._rounds:  # no row was learned: the next piece is the first one
                 self.conversion.forget()
@@ -313,6 +331,8 @@ class Player:
             for loop in self._loops:
                 block.updates += loop.updates
                 block.margin_updates += loop.margin_updates
+            if block.answered is not None:
+                block.scores = block.answered
             self._uncounted.append(block)
             self._rounds = block.first + points.size
             if journal is None:

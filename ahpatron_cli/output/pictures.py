@@ -365,7 +365,8 @@ def _draw_curve(axes: Axes, curve: Curve, look: Look) -> Floats:
         high = rates + sd
         axes.fill_between(rounds, low, high, color=look["color"], **_BAND)
     settled = rounds >= _SCALED_FROM * curve.rounds[-1]
-    return rates[settled]
+    settled_rates: Floats = rates[settled]
+    return settled_rates
 
 
 def _title_of_curves(curves: Sequence[Curve]) -> str:

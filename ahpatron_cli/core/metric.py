@@ -29,6 +29,7 @@ class Weighting:
     weights: Floats
     relevance: Floats
     new_feature_scale: float
+    uniform: float
 
     def change_from(self, weights: Floats) -> float:
         """Mean of `|log(P_j/weights_j)|` over the features, each of weight R_j."""
@@ -71,6 +72,8 @@ class Metric(Stateful):
         all rows is the square of its first nonzero value x: its weight is new_feature_scale/|x|.
     relevance : array
         R, which sums to 1 over the features that vary; 0 for the others.
+    uniform : float
+        The part of R that each feature that varies gets in any case, λ/p.
     """
 
     arrays: ClassVar[Any] = (
@@ -88,6 +91,7 @@ class Metric(Stateful):
         **dict.fromkeys(arrays, "w"),
         "rounds": float,
         "new_feature_scale": float,
+        "uniform": float,
     }
     first: Floats
     scale: Floats
@@ -104,6 +108,7 @@ class Metric(Stateful):
             setattr(self, name, np.empty(0))
         self.rounds = 0.0
         self.new_feature_scale = 1.0
+        self.uniform = 0.0
         self._note_shifted()
 
     def check(self, state: StateReader) -> None:
@@ -342,6 +347,7 @@ class Metric(Stateful):
             weights=weights,
             relevance=relevance,
             new_feature_scale=math.sqrt(base) / norm,
+            uniform=base,
         )
 
     def adopt(self, weighting: Weighting) -> None:
@@ -350,6 +356,7 @@ class Metric(Stateful):
         self.weights = weighting.weights
         self.relevance = weighting.relevance
         self.new_feature_scale = weighting.new_feature_scale
+        self.uniform = weighting.uniform
         self._note_shifted()
 
     def gradients(self, slopes: Floats, a: Floats, points: Any) -> Floats:

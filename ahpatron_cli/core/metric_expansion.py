@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -159,16 +159,37 @@ class MetricExpansion(SecondOrder):
         self.forget_norm()
 
 
-def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
-    """The `most` columns of largest relevance, with the relevance: the mean over all f."""
+class Relevance(NamedTuple):
+    """Relevance of a feature."""
+
+    value: float
+    """R of the metric; the sum over all features is 1."""
+    above_uniform: float
+    """What R has beyond the part that all features get alike."""
+
+
+def relevances(fs: Sequence[Any]) -> dict[int, Relevance]:
+    """Relevance of each feature that varies, by column: the mean over all f with a metric."""
     metrics = [f.metric for f in fs if isinstance(f, MetricExpansion)]
-    shares: dict[int, float] = {}
+    found: dict[int, Relevance] = {}
     for metric in metrics:
         columns = metric.columns.tolist()
-        for column, share in zip(columns, metric.relevance.tolist(), strict=True):
-            shares[column] = shares.get(column, 0.0) + share / len(metrics)
-    ranked = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
-    return [(column, share) for column, share in ranked[:most] if share > 0]
+        for column, value in zip(columns, metric.relevance.tolist(), strict=True):
+            if value > 0.0:
+                above = max(value - metric.uniform, 0.0)
+                before = found.get(column, Relevance(0.0, 0.0))
+                found[column] = Relevance(
+                    before.value + value / len(metrics),
+                    before.above_uniform + above / len(metrics),
+                )
+    return found
+
+
+def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
+    """The `most` columns of largest relevance, with the relevance."""
+    found = [(column, one.value) for column, one in relevances(fs).items()]
+    found.sort(key=lambda one: (-one[1], one[0]))
+    return found[:most]
 
 
 class Transfer:

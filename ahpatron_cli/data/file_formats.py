@@ -11,9 +11,9 @@ from ahpatron_cli.data.cells import (
     number,
 )
 from ahpatron_cli.data.csv_text import CsvReader, OnFault, delimiter_of
+from ahpatron_cli.data.json_lines import JsonReader
 from ahpatron_cli.data.source import (
     HEAD_BYTES,
-    JSON_HINTS,
     PACKINGS,
     Source,
     as_word,
@@ -22,7 +22,8 @@ from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import Place, UserError, bad_data
 
 ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
-TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
+JSON_SUFFIXES = (".jsonl", ".ndjson")
+TABLE_SUFFIXES = (".csv", ".tsv", *JSON_SUFFIXES, *ARROW_SUFFIXES)
 _ARROW_MAGIC = (b"PAR1", b"ARROW1")
 """First bytes of Parquet and of Arrow files."""
 _NO_NAMES = "#<{[@%|"
@@ -40,11 +41,9 @@ def is_table(source: Source, options: TableOptions) -> bool:
 
     Raises a usage error if options for tables are given with LIBSVM text.
     """
-    name = source.name.lower()
-    for packing in PACKINGS:
-        name = name.removesuffix(packing)
+    name = _name_of(source)
     head = source.head
-    if name.endswith(TABLE_SUFFIXES) or looks_like_table(head):
+    if name.endswith(TABLE_SUFFIXES) or _JSON.match(head) or looks_like_table(head):
         return True
     if options.given and looks_like_libsvm(head):
         flags = [f"--{option}" for option in options.given]
@@ -54,6 +53,14 @@ def is_table(source: Source, options: TableOptions) -> bool:
         place = Place(source.name)
         raise UserError(problem, place=place, hint=hint)
     return options.expect_table
+
+
+def _name_of(source: Source) -> str:
+    """The name of a source without the suffix of its compression, in lower case."""
+    name = source.name.lower()
+    for packing in PACKINGS:
+        name = name.removesuffix(packing)
+    return name
 
 
 def looks_like_libsvm(head: bytes) -> bool:
@@ -91,19 +98,32 @@ def looks_like_table(head: bytes) -> bool:
     return number(first_word) is None
 
 
-def open_reader(source: Source, on_fault: OnFault = None) -> CsvReader | ArrowReader:
+def open_reader(source: Source, on_fault: OnFault = None) -> CsvReader | ArrowReader | JsonReader:
     """The reader for a table, chosen by its first bytes or its name."""
     name = source.name
     is_arrow = source.head.startswith(_ARROW_MAGIC)
     if is_arrow or name.lower().endswith(ARROW_SUFFIXES):
         return _open_arrow(source)
-    json = _JSON.match(source.head)
-    if json:
-        bracket = json[1] or json[2]
-        word = as_word(name)
-        hint = JSON_HINTS[bracket].replace("FILE", word)
-        raise bad_data("this is JSON, not CSV", name, line=1, hint=hint)
+    if is_json(source):
+        return JsonReader(source, on_fault)
+    _refuse_json_list(source)
     return CsvReader(source.read1, name, on_fault)
+
+
+def is_json(source: Source) -> bool:
+    """Whether a source has JSON lines, by its first bytes or its name."""
+    found = _JSON.match(source.head)
+    if found:
+        return found[1] is not None
+    return _name_of(source).endswith(JSON_SUFFIXES)
+
+
+def _refuse_json_list(source: Source) -> None:
+    """Refuse a JSON list of objects."""
+    if _JSON.match(source.head):
+        word = as_word(source.name)
+        hint = f"write one object per line: `jq -c '.[]' {word} > rows.jsonl`"
+        raise bad_data("this is a JSON list, not JSON lines", source.name, line=1, hint=hint)
 
 
 def _open_arrow(source: Source) -> ArrowReader:

@@ -185,6 +185,8 @@ class Session:
     def _read(self, source: Source, *, may_restart: bool) -> Dataset:
         """The data set of a source: in memory, or a stream."""
         preparation = self.job.preparation
+        if any(setup.auto_sigma for setup in self.job.setups):
+            preparation = replace(preparation, requires_rows=True)
         if self.job.options.in_memory:
             return load(source, preparation, self._continued)
         return stream(

@@ -22,12 +22,13 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, width_of
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.encoder import Encoder, Name, Weights, as_wide_as_needed, labelled_rows
 from ahpatron_cli.data.faults import OnFaultyRow
-from ahpatron_cli.data.file_formats import is_table
+from ahpatron_cli.data.file_formats import is_arrow, is_table
 from ahpatron_cli.data.label_codes import LabelCodes, SeenLabels
 from ahpatron_cli.data.labels import OTHER, PLAIN_PAIRS, Labels, LabelTally, describe, find_labels
 from ahpatron_cli.data.layout import is_dense
 from ahpatron_cli.data.libsvm.grammar import Fault
 from ahpatron_cli.data.libsvm.reader import SvmReader
+from ahpatron_cli.data.live_tables import LiveTableReader
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import Source, changed
@@ -55,11 +56,20 @@ class Preparation:
     """Whether rows without a label are accepted; their label is NaN."""
     table: TableOptions = TableOptions()  # noqa: RUF009 - it cannot change
     """Options for the columns of a table."""
+    requires_rows: bool = False
+    """Whether --sigma auto or --warm-up asks for the first rows of a stream before round 1."""
+    may_grow: bool = True
+    """Whether columns and categories are added to an open schema as they appear."""
 
     @property
     def learns_scale(self) -> bool:
         """Whether the scale is computed from the first rows."""
         return self.data.scale in LEARNED_SCALES
+
+    @property
+    def waits(self) -> bool:
+        """Whether a stream has to wait for its first rows: for the scale, σ or means."""
+        return self.requires_rows or self.learns_scale or self.table.missing == "mean"
 
     @property
     def learned(self) -> str:
@@ -449,7 +459,31 @@ def reader_of(
         problem = "this is a table, and the model was trained on LIBSVM text"
         hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
         raise bad_data(problem, source.name, hint=hint)
+    if faults is None and _is_live(source, preparation, schema, on_faulty_row):
+        return LiveTableReader(
+            source,
+            preparation.table,
+            schema,
+            preparation.data,
+            on_wait=on_wait,
+            on_faulty_row=on_faulty_row,
+            may_grow=preparation.may_grow and not source.rereadable,
+        )
     return _table_reader(source, preparation, schema, on_wait=on_wait, faults=faults)
+
+
+def _is_live(
+    source: Source,
+    preparation: Preparation,
+    schema: Schema | None,
+    on_faulty_row: OnFaultyRow | None,
+) -> bool:
+    """Whether rows of a table are read as they arrive, with a schema that need not be inferred."""
+    if not preparation.may_lack_labels:
+        return False
+    if schema is not None and not is_arrow(source):
+        return on_faulty_row is not None or not source.rereadable
+    return not source.rereadable and not preparation.waits
 
 
 def _table_reader(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 from ahpatron_cli.data.arrow import ArrowReader
@@ -17,10 +18,13 @@ from ahpatron_cli.data.source import (
     PACKINGS,
     Source,
     as_word,
+    sound_lines,
 )
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import Place, UserError, bad_data
 
+LIVE_PIECE = 1 << 18
+"""Largest number of bytes that are read at a time."""
 ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 JSON_SUFFIXES = (".jsonl", ".ndjson")
 TABLE_SUFFIXES = (".csv", ".tsv", *JSON_SUFFIXES, *ARROW_SUFFIXES)
@@ -100,14 +104,35 @@ def looks_like_table(head: bytes) -> bool:
 
 def open_reader(source: Source, on_fault: OnFault = None) -> CsvReader | ArrowReader | JsonReader:
     """The reader for a table, chosen by its first bytes or its name."""
-    name = source.name
-    is_arrow = source.head.startswith(_ARROW_MAGIC)
-    if is_arrow or name.lower().endswith(ARROW_SUFFIXES):
+    if is_arrow(source):
         return _open_arrow(source)
     if is_json(source):
         return JsonReader(source, on_fault)
     _refuse_json_list(source)
-    return CsvReader(source.read1, name, on_fault)
+    return CsvReader(source.read1, source.name, on_fault)
+
+
+def is_arrow(source: Source) -> bool:
+    """Whether a source is a Parquet or Arrow file, by its first bytes or its name."""
+    return source.head.startswith(_ARROW_MAGIC) or source.name.lower().endswith(ARROW_SUFFIXES)
+
+
+def open_live(
+    source: Source, on_long_line: Callable[[bytes], None] | None
+) -> CsvReader | JsonReader:
+    """The reader for a table of which rows are read as they arrive.
+
+    With `on_long_line`, faulty lines do not end the stream: each row must be on a line of its own.
+    """
+    pieces = None
+    if on_long_line is not None:
+        pieces = sound_lines(source, LIVE_PIECE, on_long_line)
+    if is_arrow(source):
+        _open_arrow(source)  # refused
+    if is_json(source):
+        return JsonReader(source, pieces=pieces)
+    _refuse_json_list(source)
+    return CsvReader(source.read1, source.name, pieces=pieces)
 
 
 def is_json(source: Source) -> bool:

@@ -80,7 +80,7 @@ class ColumnStatistics:
         """Add the cells of a batch of text to the statistics."""
         values: dict[str, float] = {}
         for cell, count, row in cells.counts():
-            kind, value = _kind_of(cell, is_category=self._is_category)
+            kind, value = kind_of(cell, is_category=self._is_category)
             self.counts[kind] += count
             line = int(lines[row])
             self._note_first(kind, line, cell)
@@ -183,7 +183,7 @@ def _typed(values: Floats | Dates) -> tuple[Kind, Floats]:
     return "number", values
 
 
-def _kind_of(cell: str, *, is_category: bool) -> tuple[Kind, float]:
+def kind_of(cell: str, *, is_category: bool) -> tuple[Kind, float]:
     """Type of a cell, and its value if that is a number or a date."""
     if cell in MISSING:
         return "missing", 0.0
@@ -206,7 +206,7 @@ def faulty_rows(values: Values, kind: Kind, missing: str, is_category: bool) -> 
     if isinstance(values, Texts):
         is_wrong = []
         for text in values.texts:
-            own, _ = _kind_of(text, is_category=is_category)
+            own, _ = kind_of(text, is_category=is_category)
             is_wrong.append(own not in legal)
         wrong = np.array(is_wrong, dtype=bool)[values.codes]
     else:

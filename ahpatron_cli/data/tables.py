@@ -215,7 +215,7 @@ class TableReader(Reader):
         for column in self.schema.columns:
             rows = faulty_rows(
                 cells.columns[column.name],
-                column.kind,
+                "missing" if column.kind == "unknown" else column.kind,
                 missing=self.schema.missing,
                 is_category=column.name in self._categories,
             )

@@ -176,6 +176,7 @@ class SavedRun:
             seed=run.options.seed,
             labels=dataset.labels(),
             positive=encoder.labels.positive,
+            grows=encoder.labels.appearing is not None and encoder.classes is not None,
             costs=run.costs,
             threshold=run.options.threshold,
             confusion=run.confusion,

@@ -226,7 +226,9 @@ class Session:
         if options.certify and dataset.encoder.classes:
             raise usage("--certify requires two classes", "--positive LABEL selects one of them")
         if self.saved and self.saved.model:
-            return [self.saved.model.run(dataset.name, options)]
+            run = self.saved.model.run(dataset.name, options)
+            run.appearing = dataset.encoder.labels.appearing
+            return [run]
         runs = list[Run]()
         faults = dict[str, ParameterError]()
         for setup in with_sigma(self.job.setups, dataset, self.stderr.note):

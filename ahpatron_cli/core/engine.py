@@ -16,7 +16,7 @@ import copy
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -562,7 +562,7 @@ class Player:
         self, data: RowsLike, given_labels: ArrayLike, given_weights: ArrayLike | None
     ) -> Floats:
         """As `feed`; the scores may not be changed."""
-        if self.growing and np.max(given_labels, initial=0) >= self.classes:
+        if self._has_new_class(given_labels):
             return self._feed_new_classes(data, given_labels, given_weights)
         start = time.perf_counter()
         done = 0
@@ -590,6 +590,14 @@ class Player:
         self._tally.seconds += time.perf_counter() - start
         return scores
 
+    def _has_new_class(self, labels: ArrayLike) -> bool:
+        """Whether these rows have to be learned in parts, because a class appears in them."""
+        if not self.growing:
+            return False
+        if self._is_first_of_class:
+            return np.size(labels) > 1
+        return bool(np.max(labels, initial=0) >= self.classes)
+
     def _feed_new_classes(
         self, data: RowsLike, given_labels: ArrayLike, given_weights: ArrayLike | None
     ) -> Floats:
@@ -607,6 +615,7 @@ class Player:
             count = int(is_new.argmax()) if is_new.any() else len(is_new)
             if count == 0:
                 self._add_class(labels[start])
+            if self._is_first_of_class:
                 count = 1
             part = slice(start, start + count)
             own = None if weights is None else weights[part]
@@ -634,6 +643,16 @@ class Player:
         self._tally = self._tally.with_class()
         self._calibration = self._calibration.with_class()
         self._is_first_of_class = True
+
+    def begin_after(self, before: Player) -> None:
+        """Go on counting after rounds of a player with two labels, all of which were class 0."""
+        tally = before.tally
+        right = int(tally.confusion.trace())
+        rounds = tally.rounds
+        self.tally = replace(tally, confusion=np.full((1, 1), rounds), nonpositive_margins=0)
+        self._add_class(1.0)
+        self._tally.confusion[0] = [right, rounds - right]
+        self._rounds = rounds
 
     def _copied(self, loop: Loop) -> Loop:
         """A loop with the same state; its random numbers go on differently."""

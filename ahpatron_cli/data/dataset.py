@@ -23,7 +23,7 @@ from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.encoder import Encoder, Name, Weights, as_wide_as_needed, labelled_rows
 from ahpatron_cli.data.faults import OnFaultyRow
 from ahpatron_cli.data.file_formats import is_arrow, is_table
-from ahpatron_cli.data.label_codes import LabelCodes, SeenLabels
+from ahpatron_cli.data.label_codes import AppearingLabels, LabelCodes, SeenLabels
 from ahpatron_cli.data.labels import OTHER, PLAIN_PAIRS, Labels, LabelTally, describe, find_labels
 from ahpatron_cli.data.layout import is_dense
 from ahpatron_cli.data.libsvm.grammar import Fault
@@ -251,6 +251,10 @@ class StreamedRows(Dataset):
 
     def _sound(self, batch: Batch) -> Iterator[Batch]:
         """Yield the rows that can be learned; a faulty one is refused after those before it."""
+        first = self._seen.first_of_classes(batch.labels)
+        if first:
+            yield from self._sound(batch.part(slice(0, first)))
+            batch = batch.part(slice(first, len(batch.labels)))
         try:
             self.encoder.check_width(batch, self.name)
             self._seen.check(batch.labels, batch.lines)
@@ -513,8 +517,13 @@ def _table_reader(
 
 def _continuing(continued: Encoder, reader: Reader, preparation: Preparation) -> Encoder:
     """The encoder of a model for this source."""
+    labels = continued.labels
+    may_appear = preparation.may_grow and not reader.source.rereadable
+    if labels.appearing is not None and not may_appear:
+        labels = replace(labels, appearing=replace(labels.appearing, is_open=False))
     return replace(
         continued,
+        labels=labels,
         width=max(continued.width, _width_of_table(reader.schema)),
         schema=reader.schema,
         refuses_new_features=continued.refuses_new_features
@@ -598,11 +607,11 @@ def _codes_of_stream(
     found = reader.scan()
     if found is not None:
         return LabelCodes("scan", find_labels(reader.source.name, found) or ())
-    if reader.schema:
+    if reader.schema and not reader.schema.has_open_labels:
         codes = _codes_of_table(reader.schema, preparation, reader.source.name)
         if len(codes) > 1:
             return LabelCodes("schema", codes)
-    return LabelCodes("pipe")
+    return LabelCodes("pipe", appearing=AppearingLabels())
 
 
 def _codes_of_table(schema: Schema, preparation: Preparation, path: str) -> tuple[float, ...]:

@@ -103,7 +103,7 @@ class SavedRun:
         start = 0 if self._restart else run.rounds
         batches = self._left(dataset.batches(order, start), run)
         results = run_batches(batches, [run], [*observers, save_if_due])
-        dataset.summary()  # raises an error for invalid data, before saving
+        dataset.finish()  # raises an error for invalid data, before saving
         if self._save_to:
             self._warn_of_reset(run)
         remark = self.model.remark(dataset.info) if self.model else None
@@ -177,7 +177,7 @@ class SavedRun:
             labels=dataset.labels(),
             positive=encoder.labels.positive,
             grows=encoder.labels.appearing is not None and encoder.classes is not None,
-            costs=run.costs,
+            weights=run.weights,
             threshold=run.options.threshold,
             confusion=run.confusion,
             scale=encoder.scale,

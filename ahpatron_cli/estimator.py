@@ -687,16 +687,16 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         encoder = self._encoder
-        costs = None
+        weights = None
         if isinstance(self.class_weight, Mapping):
-            costs = _weights_of(self.classes_, self.class_weight)
+            weights = _weights_of(self.classes_, self.class_weight)
         model = model_of(
             self.player_,
             encoder.scaler,
             seed=self._seed,
             labels=encoder.labels.labels,
             positive=encoder.labels.positive,
-            costs=costs,
+            weights=weights,
             label_type=self._label_type,
             scale=encoder.scale,
             features=self._features(),
@@ -765,9 +765,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if header.features < header.width:  # indices of the file start at 1
             new.n_features_in_ -= 1
         new._set_classes(header, str(path))
-        if header.costs is not None:
+        if header.weights is not None:
             classes = new.classes_.tolist()
-            new.class_weight = dict(zip(classes, header.costs, strict=True))
+            new.class_weight = dict(zip(classes, header.weights, strict=True))
         if header.schema:
             names = [column.name for column in header.schema.columns]
             new.feature_names_in_ = np.array(names, dtype=object)

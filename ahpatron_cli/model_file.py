@@ -83,7 +83,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     positive: Number | None = None
     grows: bool = False
     """Whether the labels are classes that were added as they appeared, in this order."""
-    costs: tuple[Positive, ...] | None = None
+    weights: tuple[Positive, ...] | None = msgspec.field(default=None, name="costs")
     """Weights of examples (--weight), in the order of `labels`."""
     threshold: Share | None = None
     """The probability from which +1 was predicted (--threshold)."""
@@ -176,7 +176,7 @@ class Model:
                 options=options,
                 classes=self.header.classes,
                 appearing=self._appearing(),
-                costs=self.header.costs,
+                weights=self.header.weights,
                 state=self.state,
                 confusion=self.header.confusion,
                 same_file=same_file,
@@ -406,7 +406,7 @@ def _check_header(header: Header) -> None:
     else:
         known = {label for label in labels if label is not None}
         legal = list(labels) == sorted(known)
-    if header.costs and len(header.costs) != len(labels):
+    if header.weights and len(header.weights) != len(labels):
         legal = False
     if not legal:
         raise StateError("its labels or their costs cannot be right")

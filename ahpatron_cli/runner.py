@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ from ahpatron_cli.data.label_codes import AppearingLabels
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.pool import Died, run_all
-from ahpatron_cli.records import CELLS, Metrics, ParamValue, RunRecord, ThisFile
+from ahpatron_cli.records import CELLS, Metrics, ParamValue, RunRecord, Statistic, ThisFile
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
@@ -43,6 +44,10 @@ OWN_KERNEL_HINT = "try `--scale standard`"
 """The hint for learners with a kernel of their own, which have no σ."""
 AUTO = "auto"
 """Value of σ that means: select it from the first rows of each file."""
+_COUNTED = ("halvings", "restarts", "alarms", "metric_changes")
+"""Statistics that are numbers of changes, each a field of a record."""
+_WITH_FIELD = {*_COUNTED, "zeta", "effective_features", "tracker_led", "margin_steps"}
+"""Statistics that have a field of a record, or that only certificates need."""
 
 
 Confusion: TypeAlias = tuple[tuple[int, ...], ...]
@@ -148,7 +153,7 @@ class RunOptions:
     """Whether to compute metrics for each pass."""
     window: int = 0
     """Number of last rounds for the recent mistake rate; 0: not computed."""
-    costs: Mapping[float | str, float] = field(default_factory=dict)
+    weights: Mapping[float | str, float] = field(default_factory=dict)
     """Weights of examples by label (--weight); other labels have weight 1."""
     probability: bool = False
     """Whether answers have probabilities."""
@@ -207,7 +212,7 @@ class Run:
         horizon: int | None = None,
         *,
         classes: tuple[float, ...] | None = None,
-        costs: tuple[float, ...] | None = None,
+        weights: tuple[float, ...] | None = None,
         state: State | None = None,
         confusion: Confusion | None = None,
         same_file: bool = False,
@@ -227,10 +232,10 @@ class Run:
         self.path = path
         self.options = options
         self.repeat = repeat
-        self.costs = costs
         self._fixed_classes = classes
         self.appearing = appearing
         self._horizon = horizon
+        self.weights = weights
         self.player = self._new_player(horizon)
         if state is not None:
             self.player.load_state_dict(state)
@@ -280,7 +285,7 @@ class Run:
         player = Player(
             learner, kernel, classes=classes, seed=seed, horizon=horizon, growing=growing
         )
-        if self.costs is not None and not player.learner.takes_costs:
+        if self.weights is not None and not player.learner.takes_costs:
             raise ParameterError(f"{setup.learner} cannot weigh examples", "costs")
         return player
 
@@ -316,7 +321,7 @@ class Run:
         """
         if self._classes is None or self.player.growing or self.appearing is None:
             return
-        if self.costs is not None or self.options.threshold is not None:
+        if self.weights is not None or self.options.threshold is not None:
             problem = "a third label, and --weight and --threshold need to know all labels"
             raise bad_data(problem, self.path, hint="name them: --classes A,B,C")
         before = self.player
@@ -401,10 +406,10 @@ class Run:
         first = self.rounds + 1
         labels = batch.labels
         weights = None
-        if self.costs is not None:
+        if self.weights is not None:
             numbers = labels if self._classes else labels > 0
-            costs = np.array(self.costs)
-            weights = costs[numbers.astype(int)]
+            by_label = np.array(self.weights)
+            weights = by_label[numbers.astype(int)]
         try:
             return self.player.feed(batch.rows, labels, weights)
         except NumericalError as error:
@@ -472,8 +477,9 @@ class Run:
             effective_features=statistics.get("effective_features"),
             tracker_share=self._tracker_share(statistics),
             metrics=self._metrics(),
+            statistics=_other_statistics(statistics),
             threshold=self.options.threshold,
-            costs=self.costs,
+            weights=self.weights,
             **(self.recent.facts() if self.recent else {}),
         )
 
@@ -522,10 +528,32 @@ class Run:
         )
 
 
+def _other_statistics(statistics: Mapping[str, Any]) -> dict[str, Statistic] | None:
+    """Statistics without a field of their own; None if there are none."""
+    found = {}
+    for name, value in statistics.items():
+        if name not in _WITH_FIELD:
+            found[name] = _plain(value)
+    return found or None
+
+
+def _plain(value: object) -> Statistic:
+    """A value of a learner of the user's own as JSON can hold it; None for NaN."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, int):
+        return value
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else str(value)
+
+
 def _changes(statistics: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a record with numbers of changes, as far as the learner counts them."""
     found = {}
-    for name in ("halvings", "restarts", "alarms", "metric_changes"):
+    for name in _COUNTED:
         number = statistics.get(name)
         if number is not None:
             found[name] = int(number)  # third-party learners may have other types
@@ -619,7 +647,7 @@ def begin(
     dataset: Dataset, setup: Setup, options: RunOptions, repeat: int, horizon: int | None
 ) -> Run:
     """Create a `Run` over a file, from its first round."""
-    costs = dataset.costs(options.costs)
+    weights = dataset.weights(options.weights)
     return Run(
         setup,
         path=dataset.name,
@@ -628,7 +656,7 @@ def begin(
         horizon=horizon,
         classes=dataset.encoder.classes,
         appearing=dataset.encoder.labels.appearing,
-        costs=costs,
+        weights=weights,
     )
 
 

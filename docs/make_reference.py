@@ -19,6 +19,7 @@ from ahpatron_cli import __version__, core
 from ahpatron_cli.cli.app import application
 from ahpatron_cli.cli.help import describe
 from ahpatron_cli.core import KERNELS
+from ahpatron_cli.core.references import PUBLICATIONS
 from ahpatron_cli.core.registry import BUILT_IN
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.output.learners_text import all_learners_to_json
@@ -115,10 +116,22 @@ def core_names() -> str:
     )
 
 
+def publications() -> str:
+    """The publications of all learners, each with the learners that it is about."""
+    learners: dict[str, list[str]] = {}
+    for kind in BUILT_IN:
+        for key in kind.references:
+            learners.setdefault(key, []).append(f"`{kind.name}`")
+    lines = [f"- {', '.join(learners[key])}: {PUBLICATIONS[key].text}\n" for key in learners]
+    return "".join(lines)
+
+
 def table(name: str) -> str:
     """The table or list of this name."""
     if name == "names of the core":
         return core_names()
+    if name == "publications":
+        return publications()
     if name.startswith("options "):
         return options_table(name.removeprefix("options "))
     if name == "exit codes":

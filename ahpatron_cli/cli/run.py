@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ahpatron_cli.checkpoints import SavedRun
-    from ahpatron_cli.cli.session import Job, Session
+    from ahpatron_cli.cli.session import RunJob, Session
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.model_file import OptionValue
     from ahpatron_cli.runner import RunOptions, Setup
@@ -49,7 +49,7 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     --shuffle and --repeats hold the file in memory.
     """
     from ahpatron_cli.cli.run_output import check_output
-    from ahpatron_cli.cli.session import Job
+    from ahpatron_cli.cli.session import RunJob
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.setups import preparation_of
 
@@ -58,7 +58,7 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     _check_resumed(settings)
     notes: list[str] = []
     setups = _setups(settings, notes.append)
-    job = Job(
+    job = RunJob(
         setups=setups,
         options=_run_options(settings, setups),
         preparation=preparation_of(settings.data, settings.tables, settings.given),
@@ -118,7 +118,7 @@ def _run_options(settings: RunSettings, setups: list[Setup]) -> RunOptions:
         metrics=settings.output.metrics,
         window=settings.output.window or 0,
         curve=settings.output.curve is not None,
-        costs=weights,
+        weights=weights,
         probability=settings.operating_point.probability,
         threshold=parse_threshold(settings.operating_point.threshold),
         certify=settings.guarantees.certify,
@@ -167,7 +167,7 @@ def _check_rereadable(path: str) -> None:
         raise usage(problem, "write it to a file first")
 
 
-def _saved_run(job: Job, settings: RunSettings, stderr: Stderr) -> SavedRun | None:
+def _saved_run(job: RunJob, settings: RunSettings, stderr: Stderr) -> SavedRun | None:
     """The model that the run continues or is saved to; None if there is none."""
     models = settings.models
     if not (models.save or models.resume or models.checkpoint):
@@ -205,7 +205,7 @@ def _decisive(settings: RunSettings) -> dict[str, OptionValue]:
     return found
 
 
-def _without_effect(job: Job, settings: RunSettings) -> Iterator[str]:
+def _without_effect(job: RunJob, settings: RunSettings) -> Iterator[str]:
     """Notes about options that have no effect."""
     passes = len(job.setups) * job.options.repeats
     writes_rows = settings.output.predictions is not None
@@ -217,7 +217,7 @@ def _without_effect(job: Job, settings: RunSettings) -> Iterator[str]:
         yield "--probability has no effect without --predictions: it adds columns to the rows"
 
 
-def _warms_up(job: Job) -> bool:
+def _warms_up(job: RunJob) -> bool:
     """Whether anything is computed from the first rows before the first round."""
     from ahpatron_cli.atomic import is_file
 
@@ -230,9 +230,9 @@ def _warms_up(job: Job) -> bool:
     return not all(is_file(path) for path in job.paths)  # the schema of a pipe
 
 
-def _play(job: Job, saved: SavedRun | None, settings: RunSettings, stderr: Stderr) -> Session:
+def _play(job: RunJob, saved: SavedRun | None, settings: RunSettings, stderr: Stderr) -> Session:
     """Run on all files, write the output files, and print the table."""
-    from ahpatron_cli.cli.run_output import export, print_reports
+    from ahpatron_cli.cli.run_output import export, print_documents
     from ahpatron_cli.cli.session import Session
     from ahpatron_cli.output.predictions import open_predictions
 
@@ -251,13 +251,13 @@ def _play(job: Job, saved: SavedRun | None, settings: RunSettings, stderr: Stder
         try:
             session.run()
         except UserError:
-            if session.reports:  # show the results of the files before the faulty one
-                print_reports(output, session.reports, stderr)
+            if session.documents:  # show the results of the files before the faulty one
+                print_documents(output, session.documents, stderr)
             raise
         with deferred():  # signals wait, so that all output files are written or none
             opened.close()
-            export(output, session.reports, session.curves)
-    print_reports(output, session.reports, stderr)
+            export(output, session.documents, session.curves)
+    print_documents(output, session.documents, stderr)
     return session
 
 
@@ -268,7 +268,7 @@ def _exit_code(session: Session, stderr: Stderr) -> ExitCode:
         return ExitCode.BROKEN_PIPE
     if session.ended_by is None:
         return ExitCode.OK
-    last = session.reports[-1].runs[0]
+    last = session.documents[-1].runs[0]
     rows = last.rounds + last.unlabelled
     stderr.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
     return ExitCode(128 + signal.Signals[session.ended_by])

@@ -12,7 +12,7 @@ from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output.formats import to_text, write
 from ahpatron_cli.output.predictions import STDOUT, check_predictions_path
-from ahpatron_cli.records import Curve, Report, grouped
+from ahpatron_cli.records import Curve, RunDocument, grouped
 from ahpatron_cli.runner import RunResult
 from ahpatron_cli.settings import Output, RunSettings
 
@@ -41,16 +41,16 @@ def check_output(settings: RunSettings, inputs: Sequence[str]) -> None:
     check_outputs(files, inputs)
 
 
-def print_reports(output: Output, reports: Sequence[Report], stderr: Stderr) -> None:
-    """Print the reports on stdout, or on stderr if stdout is used for the predictions."""
+def print_documents(output: Output, documents: Sequence[RunDocument], stderr: Stderr) -> None:
+    """Print the documents on stdout, or on stderr if stdout is used for the predictions."""
     if output.predictions == STDOUT:
-        text = to_text(reports, output.format, stderr.terminal())
+        text = to_text(documents, output.format, stderr.terminal())
         stderr.show(text)
     else:
-        write(lambda terminal: to_text(reports, output.format, terminal), output.format)
+        write(lambda terminal: to_text(documents, output.format, terminal), output.format)
 
 
-def export(output: Output, reports: Sequence[Report], curves: Sequence[Curve]) -> None:
+def export(output: Output, documents: Sequence[RunDocument], curves: Sequence[Curve]) -> None:
     """Write the files of --out and --curve."""
     if output.curve:
         from ahpatron_cli.output.pictures import write_curve
@@ -58,7 +58,7 @@ def export(output: Output, reports: Sequence[Report], curves: Sequence[Curve]) -
         write_curve(output.curve, curves)
     if output.out:
         format = format_of_suffix(output.out, output.format)
-        write_atomically(output.out, to_text(reports, format))
+        write_atomically(output.out, to_text(documents, format))
 
 
 def curves_of(

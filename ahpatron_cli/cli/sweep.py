@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.cli.sweep_session import Runner
     from ahpatron_cli.records import Outcome
-    from ahpatron_cli.sweep.config import Job
+    from ahpatron_cli.sweep.config import SweepJob
     from ahpatron_cli.sweep.plan import Search
     from ahpatron_cli.sweep.results_file import ResultsFile
 
@@ -83,7 +84,7 @@ def _check(settings: SweepSettings) -> None:
         raise usage(problem, "`report --tune-repeats` takes the merged results of all parts")
 
 
-def _check_repeats(job: Job) -> None:
+def _check_repeats(job: SweepJob) -> None:
     """Refuse --tune-repeats if no permutation is left to report on."""
     tune = job.settings.summary.tune_repeats
     if tune and tune >= job.settings.order.repeats:
@@ -110,7 +111,7 @@ def _runner(settings: SweepSettings, stderr: Stderr) -> Runner:
     )
 
 
-def _search(job: Job, folder: Path, stderr: Stderr) -> Search:
+def _search(job: SweepJob, folder: Path, stderr: Stderr) -> Search:
     """The trials of a job, and how they are searched; parsed files are stored in `folder`."""
     from ahpatron_cli.cli.sweep_session import check_axis_of, criterion_of, parse_shard
     from ahpatron_cli.sweep.plan import Search, plan
@@ -133,7 +134,8 @@ def _results_file(settings: SweepSettings) -> ResultsFile:
     from ahpatron_cli.sweep.results_file import ResultsFile
     from ahpatron_cli.sweep.trial import environment
 
-    header = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    header = {"date": started, **environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
     part = parse_shard(settings.sweep.shard)
     if part[1] > 1:
         header["shard"] = list(part)
@@ -163,6 +165,7 @@ def _show(
     summary = summarise_trials(outcomes, results.contents.headers, search.criterion)
     session.warn_of_results(summary, outcomes, stderr)
     session.warn_of_unequal_trials(summary, stderr)
+    session.warn_of_grid_ends(summary, stderr)
     session.note_other_editions(results.contents.trials, outcomes, path=results.path, stderr=stderr)
     export(summary, outcomes, settings.summary, output=settings.output, stderr=stderr)
     print_summary(summary, outcomes, settings.summary, format=settings.output.format)

@@ -80,7 +80,7 @@ class Preparation:
 
 
 @dataclass(frozen=True)
-class DataSummary:
+class ReadData:
     """Summary of a file after it was read."""
 
     record: DataRecord
@@ -138,7 +138,7 @@ class Dataset(ABC):
         """Labels in the order of their codes, as far as they were seen."""
         return self._seen.labels()
 
-    def costs(self, by_label: Weights) -> tuple[float, ...] | None:
+    def weights(self, by_label: Weights) -> tuple[float, ...] | None:
         """Weights of examples in the order of the labels, from --weight; None if there are none."""
         if not by_label:
             return None
@@ -152,7 +152,7 @@ class Dataset(ABC):
             return []
         return [label for label in named if not isinstance(label, str)]
 
-    def summary(self) -> DataSummary:
+    def finish(self) -> ReadData:
         """What was read, with its hash; for a stream, call this after all batches were read.
 
         A UserError if there is nothing to learn, or if the file has changed meanwhile.
@@ -179,7 +179,7 @@ class Dataset(ABC):
             sha256=self._sha256(),
             label_names=label_names,
         )
-        return DataSummary(
+        return ReadData(
             record=record,
             notes=notes,
             sorted_labels=self._seen.are_sorted,

@@ -42,7 +42,7 @@ class ColumnStatistics:
 
     def __init__(self, name: str, is_category: bool) -> None:
         self.name = name
-        self._is_category = is_category
+        self.is_category = is_category
         self.counts: Counter[Kind] = Counter()
         self.first: dict[Kind, tuple[int, str]] = {}
         """Line and text of the first cell of each type."""
@@ -80,7 +80,7 @@ class ColumnStatistics:
         """Add the cells of a batch of text to the statistics."""
         values: dict[str, float] = {}
         for cell, count, row in cells.counts():
-            kind, value = kind_of(cell, is_category=self._is_category)
+            kind, value = kind_of(cell, is_category=self.is_category)
             self.counts[kind] += count
             line = int(lines[row])
             self._note_first(kind, line, cell)
@@ -160,7 +160,7 @@ class ColumnStatistics:
         rows = self.counts["category"]
         different = len(self.categories)
         hardly_repeats = rows >= FEWEST_ROWS and 2 * different > rows
-        is_free_text = hardly_repeats and not self._is_category
+        is_free_text = hardly_repeats and not self.is_category
         if different <= MAX_CATEGORIES and not is_free_text:
             return
         many = str(different)

@@ -79,6 +79,8 @@ class TableReader(Reader):
         """Counts of cells that did not occur in training."""
         self.numeric: dict[str, bool] = {}
         """Columns in which every cell is a number, each with whether many of them are 0."""
+        self.on_cells: Callable[[Cells], None] = lambda cells: None
+        """Called with the cells of each batch before they become features."""
         self._head: list[Cells] = []
         """The first rows of a pipe, from which its schema was inferred."""
         remarks: tuple[str, ...] = ()
@@ -164,6 +166,7 @@ class TableReader(Reader):
         path = self._reader.path
         batches = self._sound_part(self.cells(), self._report_if_asked)
         for cells in batches:
+            self.on_cells(cells)
             if self._on_fault is not None:
                 cells = self._without_faults(cells)
             batch = self.schema.encode(cells, path, self.unseen)

@@ -379,11 +379,11 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
     """
 
     def by_time(setting: Setting) -> tuple[float, float]:
-        return setting.summary.seconds_mean, setting.cost
+        return setting.means.seconds_mean, setting.penalty
 
     front: list[Setting] = []
     for setting in sorted(settings, key=by_time):
-        if front and setting.cost >= front[-1].cost:
+        if front and setting.penalty >= front[-1].penalty:
             continue
         front.append(setting)
     return front
@@ -447,7 +447,7 @@ def _title_of_data(found: DatasetSummary) -> str:
     name = _shown(found.short)
     rounds = counted(found.data.rounds, "round")
     title = f"{name}: {rounds}"
-    counts = [one.summary.repeats for one in found.compared]
+    counts = [one.means.repeats for one in found.compared]
     repeats = max(counts)
     if repeats > 1:
         over = orders(repeats, found.data.shuffled)
@@ -559,7 +559,7 @@ def _draw_tradeoff(
     """Plot the metric against time, a dot per setting, and the Pareto front."""
 
     def dots(settings: Sequence[Setting], **look: Any) -> None:
-        seconds = [max(one.summary.seconds_mean, _FASTEST) for one in settings]
+        seconds = [max(one.means.seconds_mean, _FASTEST) for one in settings]
         values = _metric(settings)
         axes.plot(seconds, values, **look)
 

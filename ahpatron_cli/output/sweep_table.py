@@ -18,6 +18,7 @@ from ahpatron_cli.output.table import (
     Page,
     Table,
     data_facts,
+    statistic_columns,
     support_text,
 )
 from ahpatron_cli.sweep.statistics import SIGNIFICANCE, OverDatasets
@@ -212,22 +213,22 @@ def _columns(found: DatasetSummary, settings: Sequence[Setting]) -> list[Column]
         columns.append(Column("vs best", differences, 2))
         verdicts = [found.verdict(one) for one in settings]
         columns.append(Column("Verdict", verdicts, 1, left=True))
-    lines = [one.summary for one in settings]
+    lines = [one.means for one in settings]
     updates = [mean_count(line.margin_updates_mean) for line in lines]
     support = [support_text(line) for line in lines]
     times = [seconds(line.seconds_mean) for line in lines]
     columns.append(Column("|N_T|", updates, 5))
     columns.append(Column("Support", support, 4))
     columns.append(Column("Seconds", times, 3))
-    return columns
+    return [*columns, *statistic_columns(lines)]
 
 
 def _rate_cells(settings: Sequence[Setting]) -> list[Cell]:
     """The mistake rate of each setting, beside another metric."""
     cells = []
     for one in settings:
-        mean = one.summary.mistake_rate_mean
-        sd = one.summary.mistake_rate_sd
+        mean = one.means.mistake_rate_mean
+        sd = one.means.mistake_rate_sd
         cells.append(_cell(MISTAKE_RATE, mean, sd))
     return cells
 
@@ -279,7 +280,7 @@ def _completeness(setting: Setting) -> str:
 
 def _repeats(settings: Sequence[Setting]) -> set[int]:
     """Numbers of permutations on which settings are compared: one for each learner."""
-    return {setting.summary.repeats for setting in settings if setting.compared}
+    return {setting.means.repeats for setting in settings if setting.compared}
 
 
 def _orders(settings: Sequence[Setting], found: DatasetSummary) -> str:
@@ -306,6 +307,9 @@ def _notes(found: DatasetSummary) -> list[str]:
         lost = "ran on the first rounds only and lost there (--search halving)"
         notes.append(f"{dropped} more {lost}.")
     notes += _edition_notes([found])
+    if len(found.timed_on) > 1:
+        machines = "; ".join(found.timed_on)
+        notes.append(f"Seconds: means over trials on several machines: {machines}.")
     return notes
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ahpatron_cli.number_text import counted, mean_count, short
-from ahpatron_cli.records import DataRecord, SummaryRecord
+from ahpatron_cli.records import DataRecord, LearnerMeans
 
 BEST = "*"
 CHOSEN = "▸"
@@ -87,7 +87,20 @@ def data_facts(data: DataRecord) -> str:
     return ", ".join(parts)
 
 
-def support_text(line: SummaryRecord) -> str | None:
+def statistic_columns(lines: Sequence[LearnerMeans]) -> list[Column]:
+    """A column for each statistic of learners of the user's own, with its mean."""
+    every: dict[str, None] = {}
+    for line in lines:
+        every.update(dict.fromkeys(line.statistics_mean or ()))
+    columns = []
+    for name in every:
+        means = [(line.statistics_mean or {}).get(name) for line in lines]
+        cells = [None if mean is None else short(mean, 4) for mean in means]
+        columns.append(Column(name, cells, 6))
+    return columns
+
+
+def support_text(line: LearnerMeans) -> str | None:
     """|S| as text, with the budget if there is one: `314/400`."""
     if line.support_size_mean is None:
         return None

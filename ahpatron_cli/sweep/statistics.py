@@ -170,8 +170,8 @@ def over_datasets(
     sign = -1 if larger_is_better else 1
     table = []  # ranks of all learners on each data set
     for row in zip(*values.values(), strict=True):
-        costs = [sign * value for value in row]
-        ranks = rankdata(_places(costs))
+        penalties = [sign * value for value in row]
+        ranks = rankdata(_places(penalties))
         table.append(ranks.tolist())
     by_learner = list(zip(*table, strict=True))
     mean_ranks = {}

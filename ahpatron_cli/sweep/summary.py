@@ -19,15 +19,15 @@ from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.number_text import short
 from ahpatron_cli.records import (
     Edition,
+    LearnerMeans,
     Outcome,
     ParamValue,
     RunRecord,
-    SummaryRecord,
     TrialData,
     grouped,
     mean_sd,
+    means_of,
     setting_key,
-    summarise,
 )
 from ahpatron_cli.sweep.statistics import (
     Difference,
@@ -95,6 +95,8 @@ class Metric:
         return Fraction(worst)
 
 
+NOT_RECORDED = "not recorded"
+"""The machine of trials of version 1.0, which did not store it."""
 MISTAKE_RATE = Metric("mistake_rate", "Mistakes %")
 _METRICS = (
     MISTAKE_RATE,
@@ -139,6 +141,8 @@ class Setting:
     name: str
     """Name of the learner in tables: with its edition, if there are several."""
     edition: Edition
+    machines: Mapping[Order, str | None] = field(default_factory=dict)
+    """The machine of each of its runs; None if it was not recorded."""
     orders: frozenset[Order] = frozenset()
     """The permutations that count: those on which all compared settings were finished."""
     compared: bool = True
@@ -189,14 +193,20 @@ class Setting:
         return sd
 
     @cached_property
-    def summary(self) -> SummaryRecord:
+    def means(self) -> LearnerMeans:
         """Summary of the runs that count."""
         runs = [self.finished[order] for order in sorted(self.orders)]
-        return summarise(runs)
+        return means_of(runs)
 
     @property
-    def cost(self) -> float:
-        """The mean, negated if larger values are better, so that the lowest cost is best."""
+    def timed_on(self) -> list[str]:
+        """The machines of the runs that count, whose seconds `means` averages."""
+        names = {self.machines.get(order) or NOT_RECORDED for order in self.orders}
+        return sorted(names)
+
+    @property
+    def penalty(self) -> float:
+        """The mean, negated if larger values are better, so that the smallest is best."""
         if self.metric.larger_is_better:
             return -self.mean
         return self.mean
@@ -212,7 +222,7 @@ class Setting:
         for name in sorted(self.params):
             value = _sortable(self.params[name])
             params.append((name, value))
-        return not self.compared, self.cost, _rank(self.learner), self.name, params
+        return not self.compared, self.penalty, _rank(self.learner), self.name, params
 
     @property
     def label(self) -> str:
@@ -265,6 +275,14 @@ class DatasetSummary:
         """Number of settings that were run on prefixes only."""
         tried = sum(len(settings) for settings in self.tried.values())
         return tried - len(self.settings)
+
+    @property
+    def timed_on(self) -> list[str]:
+        """The machines on which the seconds of all settings were measured."""
+        names: set[str] = set()
+        for setting in self.settings:
+            names.update(setting.timed_on)
+        return sorted(names)
 
     def verdict(self, setting: Setting) -> str | None:
         """Verdict on the difference to the best as text; None if there are too few permutations."""
@@ -527,8 +545,8 @@ def _placed(
 
 def _equally_good(settings: Sequence[Setting]) -> list[Key]:
     """Keys of the best settings: more than one, if several have the same total."""
-    lowest = best_of(settings).cost
-    return [one.key for one in settings if one.compared and one.cost == lowest]
+    lowest = best_of(settings).penalty
+    return [one.key for one in settings if one.compared and one.penalty == lowest]
 
 
 def _in_order(settings: Iterable[Setting]) -> list[Setting]:
@@ -571,7 +589,7 @@ def _ranked(leaders: Sequence[Setting], *, sampled: bool) -> list[Setting]:
         placed = replace(
             one,
             best_of_learner=True,
-            best_of_data=one.compared and one.cost == best.cost,
+            best_of_data=one.compared and one.penalty == best.penalty,
             difference=gap,
         )
         ranked.append(placed)
@@ -623,6 +641,7 @@ def settings_of(
             varied=varied,
             # by permutation, to exclude duplicates
             finished={(one.seed, one.repeat): one.run for one in group if one.run},
+            machines={(one.seed, one.repeat): one.machine for one in group if one.run},
             metric=metric,
             name=name or first.learner,
             edition=first.edition,

@@ -14,12 +14,12 @@ from ahpatron_cli.output.sweep_table import summary_page
 from ahpatron_cli.output.table import BEST, Cell, Page, Table
 from ahpatron_cli.records import Outcome
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
-from support.golden import FOLDER, matrix, run_report, swept, texts
+from support.golden import FOLDER, matrix, run_document, swept, texts
 from support.terminal import without_style
 from support.trials import (
     make_data,
+    make_document,
     make_perceptron,
-    make_report,
     make_run,
     make_trial,
     make_trials,
@@ -48,7 +48,7 @@ def headings(text: str, first: str = "Learner") -> list[list[str]]:
     return [re.split(r" {2,}", line) for line in lines]
 
 
-PAGES = {"run": run_page([run_report()]), "matrix": summary_page(matrix())}
+PAGES = {"run": run_page([run_document()]), "matrix": summary_page(matrix())}
 MAIN = {"Learner", "Mistakes %", "Made", "Bound", "Setting", "Rank", "Term", "Product"}
 """Headings that are shown in any width."""
 
@@ -75,12 +75,12 @@ def test_columns_that_a_narrow_terminal_hides_are_named(page: Page, width: int) 
 
 
 def test_columns_without_a_value_are_not_shown() -> None:
-    text = to_text([make_report(make_perceptron())], "table")
+    text = to_text([make_document(make_perceptron())], "table")
     assert headings(text) == [["Learner", "Mistakes %", "|M_T|", "|N_T|", "Support", "Seconds"]]
 
 
 def test_columns_with_a_value_for_one_learner_are_shown() -> None:
-    text = to_text([make_report(make_perceptron(), make_run())], "table")
+    text = to_text([make_document(make_perceptron(), make_run())], "table")
     assert "Halvings" in headings(text)[0]
 
 
@@ -113,7 +113,7 @@ def test_a_pipe_has_no_width_and_no_bold_type(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("COLUMNS", "40")
     stream = io.StringIO()
     printed_to(stream, PAGES["run"])
-    assert stream.getvalue() == to_text([run_report()], "table")
+    assert stream.getvalue() == to_text([run_document()], "table")
 
 
 def test_force_color_gives_a_pipe_bold_type_and_nothing_else(
@@ -123,7 +123,7 @@ def test_force_color_gives_a_pipe_bold_type_and_nothing_else(
     forced = io.StringIO()
     printed_to(forced, PAGES["run"])
     assert "\x1b[1m" in forced.getvalue()
-    assert without_style(forced.getvalue()) == to_text([run_report()], "table")
+    assert without_style(forced.getvalue()) == to_text([run_document()], "table")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
@@ -140,13 +140,13 @@ def test_streams_without_all_signs_get_ascii(encoding: str) -> None:
 def test_letters_that_a_stream_lacks_are_escaped(encoding: str) -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding)
-    printed_to(stream, run_page([make_report(path="ł.svm")]))
+    printed_to(stream, run_page([make_document(path="ł.svm")]))
     assert raw.getvalue().startswith(b"\\u0142.svm: ")
 
 
 @pytest.mark.parametrize("format", PAPER)
 def test_no_run_is_best_without_a_rival(format: str) -> None:
-    assert "best" not in to_text([make_report()], format).lower()
+    assert "best" not in to_text([make_document()], format).lower()
 
 
 @pytest.mark.parametrize("format", PAPER)
@@ -157,7 +157,7 @@ def test_no_setting_is_best_without_a_rival(format: str) -> None:
 
 def test_runs_with_equal_totals_are_all_best() -> None:
     runs = [make_run(), make_perceptron(mistakes=112), make_run("avp", mistakes=113)]
-    assert to_text([make_report(*runs)], "latex").count("textbf") == 2
+    assert to_text([make_document(*runs)], "latex").count("textbf") == 2
 
 
 def test_settings_with_equal_totals_are_all_best() -> None:
@@ -232,7 +232,7 @@ def hostile() -> SweepSummary:
 
 def hostile_texts(hostile: SweepSummary, format: str) -> list[str]:
     """All texts in this format that show hostile names."""
-    report = make_report(make_run(HOSTILE), make_run("x"), path=HOSTILE)
+    report = make_document(make_run(HOSTILE), make_run("x"), path=HOSTILE)
     return [
         summary_to_text(hostile, format),
         summary_to_text(hostile, format, only_matrix=True),
@@ -275,7 +275,7 @@ def test_hostile_names_add_no_elements_to_html(hostile: SweepSummary) -> None:
 
 @pytest.mark.parametrize("special", list(r"|*_`<>[]\&~$#!{}"))
 def test_markdown_escapes_every_special_character(special: str) -> None:
-    text = to_text([make_report(make_run(f"x{special}y"), path=f"p{special}q")], "markdown")
+    text = to_text([make_document(make_run(f"x{special}y"), path=f"p{special}q")], "markdown")
     assert rf"**p\{special}q**" in text
     assert rf"| x\{special}y |" in text
 

@@ -20,6 +20,7 @@ import numpy as np
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, width_of
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
+from ahpatron_cli.data.cells import number
 from ahpatron_cli.data.encoder import Encoder, Name, Weights, as_wide_as_needed, labelled_rows
 from ahpatron_cli.data.faults import OnFaultyRow
 from ahpatron_cli.data.file_formats import is_arrow, is_table
@@ -142,9 +143,14 @@ class Dataset(ABC):
         """Weights of examples in the order of the labels, from --weight; None if there are none."""
         if not by_label:
             return None
-        if self.encoder.schema is None:
-            self._seen.expect(self._expected_labels(by_label))
-        return self.encoder.weights(by_label, self.labels())
+        encoder = self.encoder
+        schema = encoder.schema
+        if schema is not None and schema.has_open_labels:
+            by_label = _by_number(by_label)
+            encoder = replace(encoder, schema=None)
+        if encoder.schema is None:
+            self._seen.expect_named(self._expected_labels(by_label))
+        return encoder.weights(by_label, self.labels())
 
     def _expected_labels(self, named: Iterable[Name]) -> list[float]:
         """The labels that decide what -1 stands for: those that options name."""
@@ -208,6 +214,18 @@ class Dataset(ABC):
                 used = replace(part, rows=as_wide_as_needed(part.rows))
                 self.width = max(self.width, width_of(used.rows))
                 yield used
+
+
+def _by_number(by_label: Weights) -> dict[Name, float]:
+    """Weights by labels that are numbers: others of a live table have no codes yet."""
+    found: dict[Name, float] = {}
+    for name, weight in by_label.items():
+        value = number(str(name))
+        if value is None:
+            problem = f"--weight names the label {name}, and those of a pipe are not known yet"
+            raise usage(problem, "name all labels: `--classes A,B`")
+        found[value] = weight
+    return found
 
 
 class StreamedRows(Dataset):

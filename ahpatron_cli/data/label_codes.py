@@ -144,6 +144,8 @@ class SeenLabels:
         self._seen: set[float] = set()
         self._expected: set[float] = set()
         """Labels that are known before their rows are read."""
+        self._named: set[float] = set()
+        """Those of them that options name: they are a pair."""
         self._encoded = LabelTally()
         """The rows with a label so far, as encoded."""
         self.unlabelled = 0
@@ -169,6 +171,12 @@ class SeenLabels:
         are_plain = bool(_plain_pairs(self._seen | expected))
         if self._codes.positive is not None or are_plain:
             self._expected = expected
+
+    def expect_named(self, labels: Iterable[float]) -> None:
+        """As `expect`, of labels that options name."""
+        named = set(labels)
+        self.expect(named)
+        self._named = named & self._expected
 
     def check(self, labels: Floats, lines: Integers) -> None:
         """Take note of the labels of rows; a label without a code is an error at its line."""
@@ -207,10 +215,16 @@ class SeenLabels:
         if self._codes.positive is not None or self._codes.origin == "scan":
             return True
         if self._codes.appearing is not None:
-            return self._codes.appearing.admits(label)
+            return self._codes.appearing.admits(label) and self._is_allowed(label)
         if self._codes.known:
             return label in self._codes.known
         return bool(_plain_pairs(self._seen | self._expected | {label}))
+
+    def _is_allowed(self, label: float) -> bool:
+        """Whether a label may occur beside those that options name."""
+        if not self._named:
+            return True
+        return bool(_plain_pairs(self._seen | self._named | {label}))
 
     def _pairs(self) -> list[tuple[float, float]]:
         """Those of `PLAIN_PAIRS` that contain all labels seen or expected."""

@@ -56,8 +56,10 @@ class LiveTableReader(Reader):
             self._check(options)
             schema = self._open_schema(options)
         self.schema: Schema = schema
-        if options.id:
-            self.schema = msgspec.structs.replace(schema, id=options.id)
+        id_column = schema.id
+        if id_column not in self._format.names and not isinstance(self._format, JsonReader):
+            id_column = None
+        self.schema = msgspec.structs.replace(schema, id=options.id or id_column)
         self._growth: Growth | None = None
         if schema.is_open and may_grow:
             room = data.max_features

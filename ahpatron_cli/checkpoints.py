@@ -17,6 +17,9 @@ from ahpatron_cli.model_file import Model, OptionValue, load_model, model_of, to
 from ahpatron_cli.runner import Observer, Run, RunOptions, RunResult, run_batches
 from ahpatron_cli.signals import StreamEnded, watch
 
+CHECKPOINT_EVERY = 100_000
+"""Number of rounds between two checkpoints, unless --save-every says otherwise."""
+
 
 class SavedRun:
     """A run that continues a model or checkpoint, or is saved: --resume, --checkpoint, --save.

@@ -130,7 +130,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         Other parameters of the learner and the kernel, by name.
     table : dict or None
         Options for DataFrames and lists of dicts, as on the command line: `missing`, `category`,
-        `drop`. Arrays are not affected.
+        `drop`, `na`, `decimal`, `date_format`. Arrays are not affected.
     n_passes : int
         Number of passes of `fit` over the rows. Counts are summed over the passes.
     shuffle : bool
@@ -480,7 +480,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 validate_data(self, X, reset=False, skip_check_array=True)
             schema.check_columns(names, "X")
             used = [column.name for column in schema.columns]
-            cells = frame_cells(frame, used, text=schema.text_columns(), path="X")
+            cells = schema.spelling.cleaned(
+                frame_cells(frame, used, text=schema.text_columns(), path="X")
+            )
         unseen = Unseen()
         try:
             table = schema.encoded_columns(cells, "X", unseen)
@@ -499,11 +501,13 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             self.n_features_in_ = len(names)
         options = options_in_python(self.table, names)
         used = [name for name in names if name not in options.drop]
-        cells = frame_cells(frame, used, text=options.category, path="X")
+        cells = options.spelling.cleaned(frame_cells(frame, used, text=options.category, path="X"))
         try:
-            schema = infer_features(names, options, [cells], path="X")
+            schema, warnings_of_columns = infer_features(names, options, [cells], path="X")
         except UserError as error:
             raise _of_row(error) from None
+        for note in warnings_of_columns:
+            _warn_user(note)
         self._fitted_schema = schema
         self._checks_names = schema.is_numeric  # as scikit-learn does for columns of numbers
         return schema, cells

@@ -132,6 +132,8 @@ class Model:
     """When the file was written, in seconds since 1970; 0 if the model is not from a file."""
     learner: str | None = None
     """`FILE.py:Class` of the learner, if it is defined in a file."""
+    live: State | None = None
+    """What belongs to the stream of a service (--state): counts, window, rows without a label."""
 
     @property
     def setup(self) -> Setup:
@@ -198,7 +200,9 @@ class Model:
 # The file -----------------------------------------------------------------------------------------
 
 
-def model_of(player: Player, scaler: Scaler | None = None, **fields: Any) -> Model:
+def model_of(
+    player: Player, scaler: Scaler | None = None, live: State | None = None, **fields: Any
+) -> Model:
     """Create the model of a player; `fields` are further fields of the header."""
     learner = player.learner
     kernel = player.kernel
@@ -210,7 +214,7 @@ def model_of(player: Player, scaler: Scaler | None = None, **fields: Any) -> Mod
         kernel_params=kernel.params(),
         **fields,
     )
-    return Model(header, player.state_dict(), scaler)
+    return Model(header, player.state_dict(), scaler, live=live)
 
 
 def to_bytes(model: Model) -> bytes:
@@ -218,7 +222,8 @@ def to_bytes(model: Model) -> bytes:
     scaler = vars(model.scaler) if model.scaler else {}
     arrays: dict[str, np.ndarray] = {}
     plain_values: dict[str, Any] = {}
-    for path, value in _flat({"state": model.state, "scaler": scaler}):
+    groups = {"state": model.state, "scaler": scaler, "live": model.live or {}}
+    for path, value in _flat(groups):
         if isinstance(value, np.ndarray):
             arrays[path] = np.ascontiguousarray(value)
         else:
@@ -328,6 +333,8 @@ def _load(path: str, learner: str | None) -> Model:
     scaler = None
     with StateReader(content, {}) as reader:
         reader.part("state")
+        if "live" in content:
+            reader.part("live")
         if header.scale in LEARNED_SCALES:
             scaler = _scaler(reader)
     _check_width(header, content["state"])
@@ -338,6 +345,7 @@ def _load(path: str, learner: str | None) -> Model:
         path=path,
         written=written,
         learner=learner,
+        live=content.get("live"),
     )
 
 
@@ -419,7 +427,7 @@ def _check_schema(schema: Schema, width: int) -> None:
     if width <= len(schema.features):
         raise StateError("its schema has more features than its rows")
     for column in schema.columns:
-        if column.shares and len(column.shares) != len(column.categories):
+        if column.shares and len(column.shares) != column.width:
             raise StateError("its schema has shares of other categories")
     for label in schema.labels:
         if label_key(label, schema.label_kind) is None:

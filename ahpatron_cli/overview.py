@@ -25,10 +25,10 @@ from ahpatron_cli.data.cells import (
     Texts,
     Values,
     category_name,
-    days,
-    number,
     number_texts,
+    readings,
 )
+from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.table_statistics import ColumnStatistics, Kind
 
 ColumnType: TypeAlias = Literal["number", "date", "category", "empty"]
@@ -91,23 +91,20 @@ class Overview:
     def __init__(
         self,
         names: Sequence[str],
-        *,
-        label: str | None,
-        id: str | None,
+        options: TableOptions,
         dropped: Iterable[str],
-        categories: Iterable[str],
-        positive: str | None,
     ) -> None:
+        label = options.label
         self.rows = 0
         self._label = label
         self._roles = dict.fromkeys(names, "feature")
         self._roles |= dict.fromkeys(dropped, "dropped")
         if label is not None:
             self._roles[label] = "label"
-        if id is not None:
-            self._roles[id] = "id"
-        self._classes = Classes(positive)
-        self._columns = {name: _Column(name, name in set(categories)) for name in names}
+        if options.id is not None:
+            self._roles[options.id] = "id"
+        self._classes = Classes(options.positive)
+        self._columns = {name: _Column(name, options) for name in names}
         self._rules: dict[str, Rule] = {}
         if label is not None:
             features = [name for name in names if self._roles[name] == "feature"]
@@ -167,8 +164,9 @@ class Classes:
 class _Column:
     """What is known of the cells of a column."""
 
-    def __init__(self, name: str, is_category: bool) -> None:
-        self.statistics = ColumnStatistics(name, is_category)
+    def __init__(self, name: str, options: TableOptions) -> None:
+        self.statistics = ColumnStatistics(name, options)
+        self._options = options
         self._distinct: set[str | float] = set()
         self._repeats = False
         """Whether a value has come twice, as far as they were counted."""
@@ -224,8 +222,14 @@ class _Column:
         """The number or date that a text is; None if it is neither."""
         if self.statistics.is_category:
             return None
-        value = number(text)
-        return days(text) if value is None else value
+        value = self._options.spelling.number(text)
+        if value is not None:
+            return value
+        dates = readings(text)
+        likely = next(iter(dates.values()), None)
+        if self._options.date_format is None:
+            return likely
+        return dates.get(self._options.date_format, likely)
 
     @property
     def type(self) -> ColumnType:

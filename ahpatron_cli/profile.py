@@ -247,7 +247,7 @@ def _overview_of_file(source: Source, reader: Reader, table: TableOptions) -> Ov
         reader.on_cells = overview.add
         return overview
     with open_source(source.name) as again:
-        cells = open_reader(again, on_fault=lambda fault: None)
+        cells = open_reader(again, lambda fault: None, table.spelling)
         overview = _new_overview(cells.names, table)
         with suppress(UserError):  # the reader reports it
             _add_all(overview, cells, table)
@@ -258,11 +258,8 @@ def _new_overview(names: Sequence[str], table: TableOptions) -> Overview:
     """An overview of these columns, by the options of the table."""
     return Overview(
         names,
-        label=table.label,
-        id=table.id,
+        table,
         dropped=[*table.drop, *pandas_index(names)],
-        categories=table.category,
-        positive=table.positive,
     )
 
 
@@ -274,8 +271,9 @@ def _add_all(
 ) -> None:
     """Add all rows that a reader returns."""
     text = {name for name in (table.label, table.id, *table.category) if name}
+    exact = [table.id] if table.id else []
     for cells in reader.batches(set(reader.names), text):
-        overview.add(cells)
+        overview.add(table.spelling.cleaned(cells, exact))
         on_progress(overview.rows)
 
 
@@ -292,7 +290,7 @@ def _profile_without_label(
         count += 1
         faults.add_of_table(fault)
 
-    reader = open_reader(source, note)
+    reader = open_reader(source, note, table.spelling)
     overview = _new_overview(reader.names, table)
     try:
         _add_all(overview, reader, table, on_progress)

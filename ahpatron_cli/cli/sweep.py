@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -63,7 +63,7 @@ def sweep(paths: Paths = None, *, settings: SweepSettings) -> ExitCode:
         if settings.sweep.dry_run:
             print_estimate(search, stored_trials(path), settings.order.jobs)
             return ExitCode.OK
-        with _results_file(settings) as results:
+        with _results_file(settings, search) as results:
             outcomes = _run(search, results, run, stderr)
     return _show(search, results, outcomes, settings, stderr)
 
@@ -128,14 +128,19 @@ def _search(job: SweepJob, folder: Path, stderr: Stderr) -> Search:
     return Search(trials, criterion=criterion, halving=halving, shard=part)
 
 
-def _results_file(settings: SweepSettings) -> ResultsFile:
+def _results_file(settings: SweepSettings, search: Search) -> ResultsFile:
     """The results file, with a header that describes this call."""
     from ahpatron_cli.cli.sweep_session import parse_shard
     from ahpatron_cli.sweep.results_file import ResultsFile
     from ahpatron_cli.sweep.trial import environment
 
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    header = {"date": started, **environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
+    header: dict[str, Any] = {
+        "date": started,
+        **environment(),
+        "command": shlex.join(["ahpatron", *sys.argv[1:]]),
+    }
+    header["learners"] = search.learners
     part = parse_shard(settings.sweep.shard)
     if part[1] > 1:
         header["shard"] = list(part)
@@ -162,7 +167,12 @@ def _show(
     from ahpatron_cli.cli.summary_output import export, print_summary
     from ahpatron_cli.sweep.summary import summarise_trials
 
-    summary = summarise_trials(outcomes, results.contents.headers, search.criterion)
+    summary = summarise_trials(
+        outcomes,
+        results.contents.headers,
+        search.criterion,
+        order=search.learners,
+    )
     session.warn_of_results(summary, outcomes, stderr)
     session.warn_of_unequal_trials(summary, stderr)
     session.warn_of_grid_ends(summary, stderr)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.cells import (
+    DEFAULT_SPELLING,
+    Spelling,
     number,
 )
 from ahpatron_cli.data.csv_text import CsvReader, OnFault, delimiter_of
@@ -102,14 +104,16 @@ def looks_like_table(head: bytes) -> bool:
     return number(first_word) is None
 
 
-def open_reader(source: Source, on_fault: OnFault = None) -> CsvReader | ArrowReader | JsonReader:
+def open_reader(
+    source: Source, on_fault: OnFault = None, spelling: Spelling = DEFAULT_SPELLING
+) -> CsvReader | ArrowReader | JsonReader:
     """The reader for a table, chosen by its first bytes or its name."""
     if is_arrow(source):
         return _open_arrow(source)
     if is_json(source):
         return JsonReader(source, on_fault)
     _refuse_json_list(source)
-    return CsvReader(source.read1, source.name, on_fault)
+    return CsvReader(source.read1, source.name, on_fault, spelling=spelling)
 
 
 def is_arrow(source: Source) -> bool:
@@ -118,7 +122,7 @@ def is_arrow(source: Source) -> bool:
 
 
 def open_live(
-    source: Source, on_long_line: Callable[[bytes], None] | None
+    source: Source, on_long_line: Callable[[bytes], None] | None, spelling: Spelling
 ) -> CsvReader | JsonReader:
     """The reader for a table of which rows are read as they arrive.
 
@@ -132,7 +136,7 @@ def open_live(
     if is_json(source):
         return JsonReader(source, pieces=pieces)
     _refuse_json_list(source)
-    return CsvReader(source.read1, source.name, pieces=pieces)
+    return CsvReader(source.read1, source.name, pieces=pieces, spelling=spelling)
 
 
 def is_json(source: Source) -> bool:

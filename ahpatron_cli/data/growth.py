@@ -9,23 +9,26 @@ from the start.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.cells import (
     MISSING,
     Cells,
+    DateFormat,
     LabelKind,
     Texts,
     Values,
     category_name,
     label_key,
+    readings,
 )
 from ahpatron_cli.data.labels import PLAIN_PAIRS
 from ahpatron_cli.data.schema import Column, Schema, cell_text, mixed, no_value
+from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.table_statistics import MAX_CATEGORIES, Kind, faulty_rows, kind_of
 from ahpatron_cli.errors import UserError, bad_data
 
@@ -52,18 +55,17 @@ class Growth:
     ----------
     schema : Schema
         An open schema; it is changed in place.
-    categories : collection of str
-        Columns that are categories whatever their cells are (--category).
+    options : TableOptions
+        --category and --date-format decide types.
     max_features : int
     path : str
         The name of the stream, for errors.
     """
 
-    def __init__(
-        self, schema: Schema, categories: Collection[str], max_features: int, path: str
-    ) -> None:
+    def __init__(self, schema: Schema, options: TableOptions, max_features: int, path: str) -> None:
         self.schema = schema
-        self._categories = frozenset(categories)
+        self._categories = frozenset(options.category)
+        self._slash_format = options.date_format
         self._max_features = max_features
         self._path = path
         self._columns = {column.name: column for column in schema.columns}
@@ -72,6 +74,10 @@ class Growth:
         """Name of the category of each text that occurred, by column; of few texts."""
         places = [place for column in schema.columns for place in column.all_places]
         self._features = max(places, default=0)
+
+    def admit_labels(self, cells: Cells) -> None:
+        """Add the labels of rows that have no other cells."""
+        self.schema.labels.update(self._new_labels(cells))
 
     def admit(self, cells: Cells) -> None:
         """Add what is new in these rows; a `UserError`, and nothing is added, if one is faulty."""
@@ -104,7 +110,7 @@ class Growth:
         kind: Kind = column.kind if column.kind != "unknown" else "missing"
         is_category = name in self._categories
         if kind == "missing":
-            kind = _first_kind(values, is_category=is_category)
+            kind = self._first_kind(values, is_category=is_category)
         missing = self.schema.missing
         if kind == "missing" and missing == "refuse":
             raise no_value(name, self._path, int(cells.lines[0]))
@@ -112,7 +118,12 @@ class Growth:
             return kind  # any cell is one
         if kind == "number" and isinstance(values, np.ndarray) and missing != "refuse":
             return kind
-        rows = faulty_rows(values, kind, missing=missing, is_category=kind == "category")
+        if kind == "missing":
+            return kind
+        as_read = msgspec.structs.replace(column, kind=kind)
+        if kind == "date" and column.kind == "unknown":
+            as_read.date_format = self._date_format(column, cells)
+        rows = faulty_rows(values, as_read, self.schema, is_category=kind == "category")
         if rows:
             line = int(cells.lines[rows[0]])
             cell = cell_text(values, rows[0])
@@ -120,6 +131,36 @@ class Growth:
                 raise no_value(name, self._path, line)
             raise mixed(name, kind, cell=cell, path=self._path, line=line)
         return kind
+
+    def _date_format(self, column: Column, cells: Cells) -> DateFormat:
+        """How the first date of a column is written; an error if it can be read in two ways."""
+        values = cells.columns[column.name]
+        row = _first_row(values, is_missing=False)
+        if row is None or not isinstance(values, Texts):
+            return "ISO"
+        cell = cell_text(values, row)
+        formats = list(readings(cell))
+        if self._slash_format in formats and self._slash_format is not None:
+            return self._slash_format
+        if len(formats) > 1:
+            problem = f"column {column.name!r} has dates that can be read in two ways: {cell!r}"
+            line = int(cells.lines[row])
+            hint = f"give `--date-format {formats[0]}` or `--date-format {formats[1]}`"
+            raise bad_data(problem, self._path, line, hint)
+        return formats[0]
+
+    def _first_kind(self, values: Values, *, is_category: bool) -> Kind:
+        """The type of the first cell with a value; `missing` if there is none."""
+        row = _first_row(values, is_missing=False)
+        if row is None:
+            return "missing"
+        if is_category:
+            return "category"
+        if isinstance(values, Texts):
+            cell = cell_text(values, row)
+            kind, _ = kind_of(cell, self.schema.spelling, is_category=False)
+            return kind
+        return "number" if isinstance(values, np.ndarray) else "date"
 
     def _check_room(self, columns: int) -> None:
         """Refuse a row with more columns than there may be features."""
@@ -134,13 +175,14 @@ class Growth:
         events: list[_Event] = []
         for number, (name, kind) in enumerate(kinds.items()):
             column = self._columns[name]
-            events += self._events(column, cells.columns[name], kind, number=number)
+            events += self._events(column, cells, kind, number=number)
         events.sort(key=lambda event: (event.row, event.number, event.is_indicator))
         for event in events:
             self._add(event)
 
-    def _events(self, column: Column, values: Values, kind: Kind, *, number: int) -> list[_Event]:
+    def _events(self, column: Column, cells: Cells, kind: Kind, *, number: int) -> list[_Event]:
         """The features that a column needs for these cells."""
+        values = cells.columns[column.name]
         found: list[_Event] = []
         if kind == "category":
             column.kind = "category"
@@ -153,7 +195,9 @@ class Growth:
             column.kind = kind
             first = _first_row(values, is_missing=False) or 0
             if kind == "date":
-                day = column.numbers(_one(column.name, values, first), self._path)
+                column.date_format = self._date_format(column, cells)
+                one = _one(column.name, values, first)
+                day = column.numbers(one, self._path, self.schema.spelling)
                 column.fill = float(day[0])
             found.append(_Event(first, number, column, None))
         if self.schema.missing == "indicator" and not column.indicator:
@@ -183,14 +227,14 @@ class Growth:
             column.indicator_place = self._next_place()
         elif event.category is None:
             column.places.append(self._next_place())
-        elif event.category in known or column.has_rest:
+        elif event.category in known or column.other:
             return
         elif len(known) < MAX_CATEGORIES and self._has_room():
             known.add(event.category)
             column.categories.append(event.category)
             column.places.append(self._next_place())
         else:
-            column.has_rest = True
+            column.other = True
             column.places.append(self._next_place())
 
     def _next_place(self) -> int:
@@ -287,16 +331,3 @@ def _first_row(values: Values, *, is_missing: bool) -> int | None:
     if not wanted.any():
         return None
     return int(wanted.argmax())
-
-
-def _first_kind(values: Values, *, is_category: bool) -> Kind:
-    """The type of the first cell with a value; `missing` if there is none."""
-    row = _first_row(values, is_missing=False)
-    if row is None:
-        return "missing"
-    if is_category:
-        return "category"
-    if isinstance(values, Texts):
-        kind, _ = kind_of(cell_text(values, row), is_category=False)
-        return kind
-    return "number" if isinstance(values, np.ndarray) else "date"

@@ -49,6 +49,8 @@ class JsonReader:
     ) -> None:
         self.path = source.name
         self.padded: set[str] = set()
+        self.leading_zeros: set[str] = set()
+        self.thousands: set[str] = set()
         self._on_fault = on_fault
         self._pieces = pieces or whole_lines(source, PIECE)
         self._line = 1

@@ -16,6 +16,7 @@ from ahpatron_cli.data.growth import Growth
 from ahpatron_cli.data.inference import pandas_index
 from ahpatron_cli.data.json_lines import JsonReader
 from ahpatron_cli.data.labels import LabelTally
+from ahpatron_cli.data.late_labels import label_batch, split
 from ahpatron_cli.data.layout import DENSE_WIDTH
 from ahpatron_cli.data.schema import Schema, Unseen
 from ahpatron_cli.data.source import MAX_LINE, Source
@@ -49,7 +50,12 @@ class LiveTableReader(Reader):
         super().__init__(source, data, on_wait, on_faulty_row)
         self._line = 1
         on_long_line = None if on_faulty_row is None else self._skip_long_line
-        self._format = open_live(source, on_long_line)
+        self._spelling = options.spelling if schema is None else schema.spelling
+        self._format = open_live(source, on_long_line, self._spelling)
+        if isinstance(self._format, JsonReader):
+            self.format = "jsonl"
+        else:
+            self.header_lines = self._format.line - 1
         self.unseen = Unseen()
         """Counts of cells that did not occur in training."""
         if schema is None:
@@ -65,8 +71,7 @@ class LiveTableReader(Reader):
             room = data.max_features
             if data.layout != "sparse":
                 room = min(room, DENSE_WIDTH - 1)
-            categories = {*options.category}
-            self._growth = Growth(self.schema, categories, room, self._format.path)
+            self._growth = Growth(self.schema, options, room, self._format.path)
         elif not isinstance(self._format, JsonReader):
             self.schema.check_columns(self._format.names, self._format.path)
         self.info = FileInfo(len(self.schema.features))
@@ -88,6 +93,8 @@ class LiveTableReader(Reader):
             labels={},
             missing=options.missing,
             id=options.id,
+            na=list(options.na),
+            decimal=options.decimal,
             dropped=[*options.drop, *pandas_index(self._format.names)],
             is_open=True,
         )
@@ -137,7 +144,7 @@ class LiveTableReader(Reader):
     def _sound(self, raw: bytes, line: int) -> Iterator[Batch]:
         """Yield the rows of these lines; a faulty one is refused after those before it."""
         try:
-            batch = self._encoded(raw, line)
+            batches = self._encoded(raw, line)
         except UserError as fault:
             middle = _middle(raw)
             if not middle:
@@ -146,8 +153,7 @@ class LiveTableReader(Reader):
             yield from self._sound(raw[:middle], line)
             yield from self._sound(raw[middle:], line + raw.count(b"\n", 0, middle))
             return
-        if len(batch.labels):
-            yield batch
+        yield from batches
 
     def _refuse(self, raw: bytes, line: int, fault: UserError) -> None:
         """Report a faulty line, or raise its fault."""
@@ -156,8 +162,11 @@ class LiveTableReader(Reader):
         text = raw.removesuffix(b"\n").removesuffix(b"\r")
         self._report(FaultyRow(line, text, fault))
 
-    def _encoded(self, raw: bytes, line: int) -> Batch:
-        """The rows of these lines; a `UserError` if one of them is faulty."""
+    def _encoded(self, raw: bytes, line: int) -> list[Batch]:
+        """The rows of these lines as batches; a `UserError` if one of them is faulty.
+
+        Labels without rows are in batches of their own.
+        """
         cells = self._format.parse(raw, line, self.schema.text_columns())
         if self._data.limit is not None:
             left = slice(self._data.limit - self.rows_read)
@@ -165,6 +174,26 @@ class LiveTableReader(Reader):
             for name, values in cells.columns.items():
                 columns[name] = values[left]
             cells = Cells(cells.lines[left], columns)
+        if not len(cells.lines):
+            return []
+        exact = [self.schema.id] if self.schema.id else []
+        cells = self._spelling.cleaned(cells, exact)
+        others = {self.schema.label, self.schema.id, *self.schema.dropped}
+        features = [name for name in cells.columns if name not in others]
+        parts = split(cells, features, self.schema.label)
+        return [
+            self._label_batch(part) if is_label_only else self._batch(part)
+            for part, is_label_only in parts
+        ]
+
+    def _label_batch(self, cells: Cells) -> Batch:
+        """Labels without rows."""
+        if self._growth is not None:
+            self._growth.admit_labels(cells)
+        return label_batch(cells, self.schema, self._format.path)
+
+    def _batch(self, cells: Cells) -> Batch:
+        """Rows with features."""
         if self._growth is not None:
             self._growth.admit(cells)
         else:

@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -16,18 +17,21 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.cells import (
     Cells,
+    DateFormat,
     Dates,
     LabelKind,
+    Spelling,
     Texts,
     Values,
     category_name,
-    days,
+    days_in,
     label_key,
+    looks_like_number,
     number,
     number_text,
 )
 from ahpatron_cli.errors import UserError, bad_data
-from ahpatron_cli.settings import Tables
+from ahpatron_cli.settings import DecimalSign, Tables
 
 Flags: TypeAlias = NDArray[np.bool_]
 Shape: TypeAlias = tuple[int, int]
@@ -55,8 +59,15 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
     """Indices of the features of an open schema, in the order of `features`; else empty."""
     indicator_place: int = 0
     """Index of the indicator of an open schema, which has no entry in `places`."""
-    has_rest: bool = False
-    """Whether the last of `places` is that of all categories after the largest number of them."""
+    other: bool = False
+    """Whether a further feature stands for all other categories: there were too many."""
+    date_format: DateFormat = "ISO"
+    """How dates are written where they are text; ISO 8601 is always read."""
+
+    @property
+    def width(self) -> int:
+        """Number of features of a cell that is not missing."""
+        return max(len(self.categories), 1) + self.other
 
     @property
     def features(self) -> list[str]:
@@ -74,7 +85,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         names = [self.name]
         if self.categories:
             names = [f"{self.name}={category}" for category in self.categories]
-        if self.has_rest:
+        if self.other:
             names.append(f"{self.name} other")
         return names
 
@@ -90,7 +101,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         """Whether some of the categories are numbers: then --category has named this column."""
         return any(number(category) is not None for category in self.categories)
 
-    def numbers(self, cells: Cells, path: str) -> Floats:
+    def numbers(self, cells: Cells, path: str, spelling: Spelling) -> Floats:
         """Number, days or category code of each row; NaN if missing."""
         if self.kind == "category":
             texts = cells.texts(self.name)
@@ -101,7 +112,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         if self.kind == "unknown":
             return np.full(len(cells.lines), np.nan)
         if isinstance(values, Texts):
-            return self._parsed(values, cells, path)
+            return self._parsed(values, cells, path, spelling)
         if isinstance(values, Dates):
             kind = "date"
             found = values.days()
@@ -115,9 +126,9 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
                 raise self._mixed(values, row, cells, path=path)
         return found
 
-    def _parsed(self, texts: Texts, cells: Cells, path: str) -> Floats:
+    def _parsed(self, texts: Texts, cells: Cells, path: str, spelling: Spelling) -> Floats:
         """Number or days of each cell of a column of numbers or dates that has text."""
-        read = number if self.kind == "number" else days
+        read = spelling.number if self.kind == "number" else partial(days_in, self.date_format)
         found, wrong = texts.numbers(read)
         if wrong is not None:
             raise self._mixed(texts, wrong, cells, path=path)
@@ -131,7 +142,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         """
         codes = {category: float(i) for i, category in enumerate(self.categories)}
         by_value = _by_value(codes)
-        other = float(len(codes)) if self.has_rest else _UNKNOWN
+        unknown = float(len(codes)) if self.other else _UNKNOWN
 
         def code_of(cell: str) -> float:
             if cell in codes:
@@ -139,7 +150,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
             name = category_name(cell)
             if name in codes:
                 return codes[name]
-            return by_value.get(number(cell), other)
+            return by_value.get(number(cell), unknown)
 
         return code_of
 
@@ -262,6 +273,10 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
     """If given, this label is +1 and all others are -1."""
     id: str | None = None
     dropped: list[str] = []
+    na: list[str] = []
+    """Texts and numbers that stand for missing cells (--na)."""
+    decimal: DecimalSign | None = None
+    """Decimal sign of numbers that are written as text (--decimal)."""
     label_kind: LabelKind = "text"
     """What the labels are, which decides how they are compared, and their type in Python."""
     is_open: bool = False
@@ -287,6 +302,11 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         return [found[place] for place in sorted(found)]
 
     @property
+    def spelling(self) -> Spelling:
+        """How numbers and missing cells are written."""
+        return Spelling(self.decimal, tuple(self.na))
+
+    @property
     def is_numeric(self) -> bool:
         """Whether the features are the columns, all of which have numbers."""
         return all(column.kind == "number" and not column.indicator for column in self.columns)
@@ -301,6 +321,13 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         numbered = [column.name for column in self.columns if column.has_numbered_categories]
         if numbered:
             options["category"] = numbered
+        if self.na:
+            options["na"] = list(self.na)
+        if self.decimal:
+            options["decimal"] = self.decimal
+        for column in self.columns:
+            if "/" in column.date_format:
+                options["date_format"] = column.date_format
         return options
 
     def label_names(self, labels: Iterable[float | None]) -> list[str | None]:
@@ -362,13 +389,14 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         Values of the columns `copied` are returned unchanged.
         """
         start = 1
+        spelling = self.spelling
         for column in self.columns:
             name = column.name
             if name in copied:
                 yield Feature(start, cells.columns[name], name)
                 start += 1
                 continue
-            found = column.numbers(cells, path)
+            found = column.numbers(cells, path, spelling)
             absent = np.isnan(found)
             gaps = int(np.count_nonzero(absent))
             if gaps and self.missing == "refuse":
@@ -378,7 +406,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             yield from self._features_of(column, found, absent, start, gaps=gaps)
             if column.kind == "category":
                 _count_unknown(found, name, unseen)
-            start += max(len(column.categories), 1)
+            start += column.width
             if column.indicator:
                 indicator = absent.astype(np.float64)
                 place = column.indicator_place or start
@@ -554,5 +582,10 @@ def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
         shown = f"{cell[:40]}…"
     problem = f"column {name!r} has {kind} values, and here {shown!r}"
     column = shlex.quote(name)
+    sign = looks_like_number(cell)
     hint = f"correct the cell, or train with --category {column} or --drop {column}"
+    if kind == "number" and sign:
+        hint = f"--decimal {sign} reads it as a number"
+    elif kind != "category":
+        hint += f"; if the cell means that there is no value, with --na {shlex.quote(shown)}"
     return bad_data(problem, path, line=line, hint=hint)

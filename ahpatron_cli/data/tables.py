@@ -18,6 +18,7 @@ from ahpatron_cli.core.rows import Integers
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.cells import (
+    DEFAULT_SPELLING,
     MISSING,
     Cells,
     Values,
@@ -28,6 +29,7 @@ from ahpatron_cli.data.file_formats import open_reader
 from ahpatron_cli.data.inference import Inferred, infer, pandas_index
 from ahpatron_cli.data.json_lines import JsonReader
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally
+from ahpatron_cli.data.late_labels import label_batch, split
 from ahpatron_cli.data.schema import (
     Column,
     Schema,
@@ -73,7 +75,8 @@ class TableReader(Reader):
         self._may_lack_labels = may_lack_labels
         self._on_fault = on_fault
         self._categories = frozenset(options.category)
-        self._reader = open_reader(source, self._report_if_asked)
+        self._spelling = options.spelling if schema is None else schema.spelling
+        self._reader = open_reader(source, self._report_if_asked, self._spelling)
         reader = self._reader
         self.unseen = Unseen()
         """Counts of cells that did not occur in training."""
@@ -125,10 +128,10 @@ class TableReader(Reader):
         with open_source(self.source.name) as again:
             # faults of rows are reported when these are read again
             on_fault = None if self._on_fault is None else _ignore
-            reader = open_reader(again, on_fault)
+            reader = open_reader(again, on_fault, self._spelling)
             reader.names = self._reader.names
             text = _columns_of_text(options)
-            batches = reader.batches(used, text, no_numbers)
+            batches = self._cleaned(reader.batches(used, text, no_numbers), options.id)
             sound = self._sound_part(batches)
             found = infer(
                 reader,
@@ -141,7 +144,8 @@ class TableReader(Reader):
                 found.tally.sha256 = again.sha256()
         self.tally = found.tally
         for name, has_zeros in found.numeric.items():
-            if name not in reader.padded:  # cells with spaces cannot be copied
+            # cells with spaces cannot be copied, nor those that are not written as usual
+            if name not in reader.padded and self._spelling == DEFAULT_SPELLING:
                 self.numeric[name] = has_zeros
         return found
 
@@ -149,7 +153,7 @@ class TableReader(Reader):
         """Infer the schema from the first rows, which are kept."""
         used = _columns_in_use(options, self._reader.names)
         text = _columns_of_text(options)
-        batches = self._reader.batches(used, text)
+        batches = self._cleaned(self._reader.batches(used, text), options.id)
         report = self._report_if_asked
         self._head = first_batches(
             self.source,
@@ -169,11 +173,23 @@ class TableReader(Reader):
             self.on_cells(cells)
             if self._on_fault is not None:
                 cells = self._without_faults(cells)
-            batch = self.schema.encode(cells, path, self.unseen)
-            if not self._may_lack_labels:
-                self._check_labelled(batch)
-            self._note(batch)
-            yield batch
+            for batch in self._encoded(cells, path):
+                if not self._may_lack_labels:
+                    self._check_labelled(batch)
+                self._note(batch)
+                yield batch
+
+    def _encoded(self, cells: Cells, path: str) -> Iterator[Batch]:
+        """The rows as batches; labels without rows, which live streams may have, in their own."""
+        if self.source.rereadable:
+            yield self.schema.encode(cells, path, self.unseen)
+            return
+        features = [column.name for column in self.schema.columns]
+        for part, is_label_only in split(cells, features, self.schema.label):
+            if is_label_only:
+                yield label_batch(part, self.schema, path)
+            else:
+                yield self.schema.encode(part, path, self.unseen)
 
     @property
     def _report_if_asked(self) -> OnFault:
@@ -218,8 +234,8 @@ class TableReader(Reader):
         for column in self.schema.columns:
             rows = faulty_rows(
                 cells.columns[column.name],
-                "missing" if column.kind == "unknown" else column.kind,
-                missing=self.schema.missing,
+                column,
+                self.schema,
                 is_category=column.name in self._categories,
             )
             sound[rows] = False
@@ -245,8 +261,8 @@ class TableReader(Reader):
         tally = LabelTally()
         label = {self.schema.label}
         with open_source(self.source.name) as again:
-            batches = open_reader(again).batches(label, label)
-            for cells in _limited(batches, self._data.limit):
+            batches = open_reader(again, None, self._spelling).batches(label, label)
+            for cells in _limited(self._cleaned(batches, None), self._data.limit):
                 labels = self.schema.label_numbers(cells, self._reader.path)
                 tally.add(labels)
             if self._data.limit is None:
@@ -271,7 +287,14 @@ class TableReader(Reader):
         text = self.schema.text_columns()
         used = text | {column.name for column in columns}
         dates = {column.name for column in columns if column.kind == "date"}
-        return self._reader.batches(used, text, no_numbers=dates, copied=copied)
+        batches = self._reader.batches(used, text, no_numbers=dates, copied=copied)
+        return self._cleaned(batches, self.schema.id)
+
+    def _cleaned(self, batches: Iterator[Cells], id_column: str | None) -> Iterator[Cells]:
+        """Batches without the cells that stand for missing ones, except in the column of ids."""
+        exact = [id_column] if id_column else []
+        for cells in batches:
+            yield self._spelling.cleaned(cells, exact)
 
 
 def _columns_in_use(options: TableOptions, names: Sequence[str]) -> set[str]:

@@ -228,6 +228,8 @@ def _dataset_to_json(found: DatasetSummary) -> Json:
 
 def _matrix_to_json(summary: SweepSummary) -> Json:
     """JSON of the matrix learners x data sets and the tests over data sets; null if missing."""
+    from ahpatron_cli.sweep.summary import finite_number
+
     rows = summary.matrix.values()
     ranks = summary.ranks
     verdicts = list[list[str | None]]()
@@ -237,6 +239,7 @@ def _matrix_to_json(summary: SweepSummary) -> Json:
     return {
         "data": [found.data.path for found in summary.datasets],
         "learners": list(summary.matrix),
+        "fixed": summary.fixed,
         "mean": [[one and one.mean for one in row] for row in rows],
         "sd": [[one and one.sd for one in row] for row in rows],
         "verdict": verdicts,
@@ -245,6 +248,8 @@ def _matrix_to_json(summary: SweepSummary) -> Json:
         "mean_ranks": [ranks.mean_ranks.get(learner) for learner in summary.matrix],
         "friedman": ranks.friedman,
         "friedman_p_value": ranks.p_value,
+        "iman_davenport": finite_number(ranks.iman_davenport),
+        "iman_davenport_p_value": ranks.iman_davenport_p_value,
         "critical_difference": ranks.critical_difference,
         "groups": [list(group) for group in ranks.groups],
         "wilcoxon": [asdict(pair) for pair in ranks.pairs],

@@ -9,6 +9,7 @@ from msgspec import to_builtins
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core.learners.metron import Memories
+from ahpatron_cli.core.state import State
 from ahpatron_cli.data.labels import show as show_label
 from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.model_file import Header
@@ -328,11 +329,13 @@ def model_to_json(
     written: str,
     last_reset: int | None,
     memories: Sequence[Memories],
+    live: State | None,
 ) -> Json:
     """Description of a model as JSON, with the last data file and its checksum.
 
     `last_reset` is the round after which the model has started from scratch. `memories` has an
-    entry for each learner with a tracker: one, or one per class.
+    entry for each learner with a tracker: one, or one per class. `live` is what a state of a live
+    stream has in addition.
     """
     run = run_to_json(record)
     del run["this_file"]
@@ -358,6 +361,21 @@ def model_to_json(
         "rounds_since_reset": since_reset,
         "relevance": _relevance_to_json(model, relevance) or None,
         "memories": _memories_to_json(model, memories) or None,
+        "live": _live_to_json(live),
+    }
+
+
+def _live_to_json(live: State | None) -> Json | None:
+    """The counts of a live stream as JSON; a producer continues after `lines`."""
+    if live is None:
+        return None
+    counts = dict(live["counts"])
+    del counts["class"]
+    remembered = live["remembered"]
+    return {
+        **counts,
+        "pending": len(remembered["lengths"]),
+        "forgotten": remembered["forgotten"],
     }
 
 
@@ -426,10 +444,16 @@ def model_text(document: Json, terminal: Terminal) -> str:
         _section(terminal, "Data", _data_of_model(document)),
         _section(terminal, "Parameters", params),
         _section(terminal, "Stream", counts),
+        _section(terminal, "Live stream", _with_spaces(document["live"] or {})),
         _section(terminal, "Two memories", _memories(document)),
         _section(terminal, "Features of the largest relevance", _bars(document)),
     ]
     return "".join(parts)
+
+
+def _with_spaces(entries: Json) -> Json:
+    """The entries under names as people write them."""
+    return {name.replace("_", " "): value for name, value in entries.items()}
 
 
 def _data_of_model(document: Json) -> Json:

@@ -15,6 +15,7 @@ from ahpatron_cli.output.table import (
     VACUOUS,
     Cell,
     Column,
+    ColumnNote,
     Page,
     Table,
     data_facts,
@@ -332,10 +333,11 @@ def _certificate_table(document: RunDocument) -> Table:
         column("L_T(f)", lambda one: f"{one.loss:.1f}", 3),
         column("‖f‖", lambda one: f"{one.norm:.2f}", 3),
     ]
-    notes = (
-        "The theorem guarantees Made <= Bound. Made cannot exceed Trivial in any case.",
-        "|M'_T| counts the rounds with y f(x) at most 0; all mistakes are among them.",
-    )
+    notes: list[str | ColumnNote] = ["The theorem guarantees Made <= Bound."]
+    notes.append(ColumnNote("Trivial", "Made cannot exceed Trivial in any case."))
+    if any(one.counts == "failures" for one in certificates if one):
+        failures = "|M'_T| counts the rounds with y f(x) at most 0; all mistakes are among them."
+        notes.append(ColumnNote("Count", failures))
     return Table(
         kind="certificates",
         name=document.data.path,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -51,6 +51,13 @@ class Column:
     """Whether the column is left-aligned (text) rather than right-aligned (numbers)."""
 
 
+class ColumnNote(NamedTuple):
+    """A note that is shown only with its column."""
+
+    heading: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Table:
     """A table: columns, title and notes; columns without any value are not shown."""
@@ -61,7 +68,17 @@ class Table:
     """Name of the data set."""
     title: str
     columns: Sequence[Column]
-    notes: Sequence[str] = ()
+    notes: Sequence[str | ColumnNote] = ()
+
+    def notes_with(self, headings: Collection[str]) -> list[str]:
+        """The notes, if these columns are shown."""
+        texts = []
+        for note in self.notes:
+            if isinstance(note, str):
+                texts.append(note)
+            elif note.heading in headings:
+                texts.append(note.text)
+        return texts
 
 
 @dataclass(frozen=True)

@@ -241,6 +241,11 @@ class Search:
     shard: tuple[int, int] = (1, 1)
     """(I, N): run only the I-th of N parts."""
 
+    @property
+    def learners(self) -> list[str]:
+        """The names of the learners, in the order in which they were given."""
+        return list(dict.fromkeys(trial.learner for trial in self.trials))
+
     def needed(self, known: Outcomes) -> list[Trial]:
         """The trials to run given the results so far, including those that are done."""
         if self.halving or self.criterion.tune_orders:

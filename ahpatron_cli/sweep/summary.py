@@ -95,6 +95,8 @@ class Metric:
         return Fraction(worst)
 
 
+FIXED = {"sigma": "σ", "budget": "B", "features": "D"}
+"""Parameters that the matrix shows if they were not varied, and their symbols."""
 NOT_RECORDED = "not recorded"
 """The machine of trials of version 1.0, which did not store it."""
 MISTAKE_RATE = Metric("mistake_rate", "Mistakes %")
@@ -284,6 +286,17 @@ class DatasetSummary:
             names.update(setting.timed_on)
         return sorted(names)
 
+    def fixed(self, name: str) -> float | None:
+        """The value of a parameter that all settings with the parameter share; None if varied."""
+        values = set()
+        for setting in self.settings:
+            value = finite_number(setting.params.get(name))
+            if value is not None:
+                values.add(value)
+        if len(values) != 1:
+            return None
+        return values.pop()
+
     def verdict(self, setting: Setting) -> str | None:
         """Verdict on the difference to the best as text; None if there are too few permutations."""
         if setting.best_of_data:
@@ -308,8 +321,15 @@ class SweepSummary:
     origins: Sequence[Mapping[str, Any]] = ()
     """Header lines: versions, BLAS and command of each sweep that wrote to the file."""
     criterion: Criterion = Criterion()
+    order: Sequence[str] = ()
+    """The learners in the order in which they were given."""
     part: str | None = None
     """`part 1 of 3` if these are results of some shards only: then no setting is recommended."""
+
+    @property
+    def fixed(self) -> dict[str, list[float | None]]:
+        """Value on each data set of σ, B and D, as far as all learners there have the same one."""
+        return {name: [one.fixed(name) for one in self.datasets] for name in FIXED}
 
     @cached_property
     def matrix(self) -> dict[str, list[Setting | None]]:
@@ -321,8 +341,8 @@ class SweepSummary:
             by_dataset.append(best)
             learners |= {name: setting.learner for name, setting in best.items()}
 
-        def place(name: str) -> tuple[tuple[int, str], str]:
-            return _rank(learners[name]), name
+        def place(name: str) -> tuple[Any, ...]:
+            return _place(learners[name], self.order), name
 
         rows: dict[str, list[Setting | None]] = {}
         for name in sorted(learners, key=place):
@@ -376,8 +396,14 @@ def summarise_trials(
     trials: Sequence[Outcome],
     origins: Sequence[Mapping[str, Any]] = (),
     criterion: Criterion = Criterion(),
+    order: Sequence[str] = (),
 ) -> SweepSummary:
-    """Summarise trials; each id must occur only once."""
+    """Summarise trials; each id must occur only once.
+
+    `order` has the names of learners in the order in which tables show them; others come last, in
+    the order of the registry. By default it is that of the headers in `origins`.
+    """
+    order = order or _order_of(origins)
     groups = _by_dataset(trials)
     names = _names([group[0].data for group in groups])
     learners = edition_names(trials)
@@ -392,7 +418,7 @@ def summarise_trials(
                 learners=learners,
                 criterion=criterion,
             )
-            datasets.append(summary)
+            datasets.append(_as_given(summary, order))
     failed = [trial for trial in trials if trial.run is None]
     return SweepSummary(
         datasets=datasets,
@@ -400,8 +426,36 @@ def summarise_trials(
         failed=failed,
         origins=origins,
         criterion=criterion,
+        order=order,
         part=_part(origins),
     )
+
+
+def _order_of(origins: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The learners of all headers, in the order in which they were given."""
+    names: dict[str, None] = {}
+    for origin in origins:
+        names.update(dict.fromkeys(origin.get("learners", ())))
+    return list(names)
+
+
+def _as_given(found: DatasetSummary, order: Sequence[str]) -> DatasetSummary:
+    """The summary of a data set with its learners in this order."""
+
+    def place(setting: Setting) -> tuple[Any, ...]:
+        return _place(setting.learner, order)
+
+    settings = sorted(found.settings, key=place)
+    best = sorted(found.best, key=place)
+    return replace(found, settings=settings, best=best)
+
+
+def _place(learner: str, order: Sequence[str]) -> tuple[Any, ...]:
+    """Sort key of a learner in tables: its position in `order`, then in the registry."""
+    place = len(order)
+    if learner in order:
+        place = order.index(learner)
+    return place, _rank(learner)
 
 
 def edition_names(trials: Iterable[Outcome]) -> EditionNames:
@@ -535,7 +589,7 @@ def _placed(
                 one,
                 # with a learner, all of its settings are left out
                 compared=one.compared and leader.compared,
-                best_of_learner=leads,
+                best_of_learner=one.key in equal,
                 best_of_data=leader.key in winners and one.key in equal,
             )
             gap = leader.difference if leads else _gap(placed, overall, sampled=sampled)

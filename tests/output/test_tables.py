@@ -12,7 +12,7 @@ from ahpatron_cli.output.render import Html, Terminal, print_to
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.sweep_table import summary_page
 from ahpatron_cli.output.table import BEST, Cell, Page, Table
-from ahpatron_cli.records import Outcome
+from ahpatron_cli.records import Outcome, ParamValue
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.golden import FOLDER, matrix, run_document, swept, texts
 from support.terminal import without_style
@@ -181,7 +181,10 @@ def ranked(gap: float) -> SweepSummary:
 
 def test_a_significant_friedman_test_is_followed_by_differences_of_ranks() -> None:
     different = summary_to_text(ranked(0.01), "table", only_matrix=True)
-    assert "(Nemenyi, 5 %)" in different
+    different = " ".join(different.split())
+    assert "Iman-Davenport: F = ∞, p < 0.001 over 8 data sets." in different
+    groups = "ahpatron, avp; avp, rbp."
+    assert f"less than 1.17 apart do not differ significantly: {groups}" in different
 
 
 def test_without_a_significant_friedman_test_no_difference_of_ranks_is_called_so() -> None:
@@ -189,6 +192,32 @@ def test_without_a_significant_friedman_test_no_difference_of_ranks_is_called_so
     assert "Nemenyi" not in alike
     assert "no significant difference between the learners" in alike
     assert '"groups": []' in summary_to_text(ranked(0.0), "json", only_matrix=True)
+
+
+def test_the_matrix_shows_what_was_fixed() -> None:
+    """In its title if it is the same for all data sets, else in a row; not if it was varied."""
+    trials = []
+    for name, budget in (("a", 50), ("b", 100)):
+        data = make_data(f"{name}.svm")
+        for step in (1, 2):
+            params: dict[str, ParamValue] = {"sigma": 0.5, "budget": budget, "step": step}
+            trials += make_trials("nogd", [0.1 * step], data, **params)
+        trials += make_trials("avp", [0.3], data, sigma=0.5)
+    summary = summarise_trials(trials)
+    lines = summary_to_text(summary, "table", only_matrix=True).splitlines()
+    assert lines[0].endswith("; σ = 0.5")
+    assert [line.split() for line in lines if line.startswith("B =")] == [["B", "=", "50", "100"]]
+    assert "step" not in lines[0]
+    fixed = json.loads(summary_to_text(summary, "json"))["matrix"]["fixed"]
+    assert fixed == {"sigma": [0.5, 0.5], "budget": [50, 100], "features": [None, None]}
+
+
+def test_a_note_is_shown_with_its_column_only() -> None:
+    page = summary_page(summarise_trials(small_sweep()))
+    assert "vs best: mean" in Terminal(120).page(page)
+    narrow = Terminal(40).page(page)
+    assert "vs best: mean" not in narrow
+    assert "Hidden: terminal too narrow" in narrow
 
 
 @pytest.mark.parametrize(

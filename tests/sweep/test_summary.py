@@ -145,9 +145,24 @@ def test_settings_that_are_equally_good_are_all_the_best() -> None:
         *make_trials("rbp", [0.1, 0.3]),
     )
     assert [one.best_of_data for one in summary.settings] == [True, True, True, False]
-    assert [one.best_of_learner for one in summary.settings] == [True, False, True, True]
+    assert [one.best_of_learner for one in summary.settings] == [True, True, True, True]
     assert [summary.verdict(one) for one in summary.best] == ["best", "best", "n.s."]
     assert (summary.winner.learner, summary.winner.params) == ("ahpatron", {"epsilon": 0.5})
+
+
+def test_learners_are_in_the_order_in_which_they_were_given() -> None:
+    """By default that of the headers of a results file; others follow as in the registry."""
+    names = ["perceptron", "avp", "ahpatron", "rbp"]
+    trials = [one for name in names for one in make_trials(name, [0.1, 0.2])]
+    origins = [{"learners": ["rbp"]}, {"learners": ["avp", "rbp"]}]
+    for summary, order in (
+        (summarise_trials(trials, origins), ["rbp", "avp", "ahpatron", "perceptron"]),
+        (summarise_trials(trials, origins, order=names), names),
+    ):
+        (data,) = summary.datasets
+        assert [one.name for one in data.settings] == order
+        assert [one.name for one in data.best] == order
+        assert list(summary.matrix) == order
 
 
 def of_edition(trials: Sequence[Outcome], **edition: Any) -> list[Outcome]:

@@ -425,6 +425,9 @@ class Player:
 
     def _learn_block(self, block: Block) -> None:
         """Learn a block and write f(x) to its scores; if this fails, restore the state before."""
+        pending = len(self._uncounted)  # the last block stays uncounted: it can be undone
+        if pending >= UNCOUNTED_BLOCKS or pending * block.scores.size >= UNCOUNTED_SCORES:
+            self._count()
         journal = self._journal
         if journal is None or (block.first >= journal.ask_from and journal.is_over(block.first)):
             journal = self._begin_journal()
@@ -449,9 +452,15 @@ class Player:
         except BaseException:
             self._restore(block.first)
             raise
-        pending = len(self._uncounted)
-        if pending == UNCOUNTED_BLOCKS or pending * scores.size >= UNCOUNTED_SCORES:
-            self._count()
+
+    def undo_block(self) -> None:
+        """Undo the block learned last, as if it had failed; only right after `feed`.
+
+        Several players that learn the same row need it, if one of them cannot.
+        """
+        last = self._uncounted[-1]
+        self._complete = False
+        self._restore(last.first)
 
     def _begin_journal(self) -> Journal | None:
         """Begin another journal; None if the learner cannot be saved."""

@@ -891,6 +891,14 @@ class Summary(Group):
         metavar="NAME",
         help="With --plot or --html: the parameter to draw against.",
     )
+    panels: str | None = option(
+        "--panels",
+        default=None,
+        belongs_to="call",
+        metavar="NAMES",
+        help="With --plot or --html: what to draw, of ranks (critical-difference diagram), "
+        "parameter and time, separated by commas; by default all.",
+    )
 
 
 @dataclass(frozen=True)
@@ -948,6 +956,24 @@ class Inspection(Group):
         metavar="S",
         usual=True,
         help="Also compute the kernel alignment A_T of the gaussian kernel of this width.",
+    )
+
+
+@dataclass(frozen=True)
+class Explanation(Group):
+    """What is shown of a model besides its figures."""
+
+    panel = "Models"
+
+    examples: int | None = option(
+        "--examples",
+        default=None,
+        belongs_to="call",
+        metavar="N",
+        at_least=1,
+        below=10_001,
+        help="Show the N stored examples with the largest coefficients, in the columns of the "
+        "table.",
     )
 
 
@@ -1148,6 +1174,7 @@ class InspectSettings(Settings):
     tables: Tables = Tables()
     order: Annotated[Order, Only("seed")] = Order()
     saved: SavedLearner = SavedLearner()
+    explanation: Explanation = Explanation()
     document: Document = Document()
     output: Annotated[Output, Only("quiet")] = Output()
 

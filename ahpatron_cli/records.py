@@ -206,6 +206,16 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     """Weights of examples, in the order of the labels of the data; only with `--weight`."""
     drifts: tuple[int, ...] | None = None
     """Rounds in which a rise of the mistake rate was detected; only with `--window`."""
+    faults: Count | None = None
+    """Lines of a live stream that were left out; only of a live stream, like the next fields."""
+    late_labels: Count | None = None
+    """Labels that came after their rows, and were learned."""
+    pending: Count | None = None
+    """Rows that wait for their labels."""
+    forgotten: Count | None = None
+    """Rows that were forgotten before their labels came."""
+    unmatched: Count | None = None
+    """Labels for which no row was waiting."""
     statistics: Mapping[str, Statistic] | None = None
     """Other statistics that a learner of the user's own reports, by name."""
 
@@ -239,6 +249,11 @@ OPTIONAL = (
     "window",
     "costs",
     "drifts",
+    "faults",
+    "late_labels",
+    "pending",
+    "forgotten",
+    "unmatched",
     "statistics",
 )
 """Fields of a run that are omitted from JSON if they are null."""

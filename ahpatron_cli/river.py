@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, SupportsFloat, TypeAlias
 
 import numpy as np
@@ -127,9 +127,8 @@ class KernelClassifier(base.Classifier):
         own = labels.index(y)
         weights = None if w == 1.0 else [w]
         first = 1 if len(players) == 1 else 0
-        for number, player in enumerate(players, first):
-            code = 1.0 if number == own else -1.0
-            player.feed(row.cells, [code], weights)
+        codes = [1.0 if number == own else -1.0 for number in range(first, first + len(players))]
+        _learn_in_all(players, row, codes, weights)
         self._columns.update(row.new_columns)
         self._categories.update(key.name for key in row.new_columns if isinstance(key, Category))
         self._labels = labels
@@ -221,6 +220,21 @@ class KernelClassifier(base.Classifier):
         if own in self._columns or self._categories[name] < MAX_CATEGORIES:
             return own, 1.0
         return Category(name, None), 1.0
+
+
+def _learn_in_all(
+    players: Sequence[Player], row: _Row, codes: Sequence[float], weights: list[float] | None
+) -> None:
+    """Have each player learn the row with its code; if one cannot, none of them has learned it."""
+    done = []
+    try:
+        for player, code in zip(players, codes, strict=True):
+            player.feed(row.cells, [code], weights)
+            done.append(player)
+    except BaseException:
+        for player in done:
+            player.undo_block()
+        raise
 
 
 def _sparse_row(columns: list[int], values: list[float], width: int) -> CsrRows:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from ahpatron_cli.core.errors import LimitReachedError, NumericalError, Paramete
 from ahpatron_cli.core.learners.metron import Memories, Metron
 from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import State
+from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.core.two_memories import TwoMemories
 from ahpatron_cli.data.batch import Batch
@@ -198,6 +198,13 @@ class RunResult:
     """Tally and statistics of the learner by name, for certificates."""
 
 
+class Answered(NamedTuple):
+    """The answers for the first rows of some, and the error of the row after them, if any."""
+
+    given: Answers
+    error: UserError | None
+
+
 class Run:
     """One pass of a learner over one file."""
 
@@ -259,13 +266,13 @@ class Run:
         """Rounds of the last batch in which a rise of the mistake rate was detected."""
         self.recent: RecentMistakes | None = None
         self._curve: _Curve | None = None
-        self._ranking: Ranking | None = None
+        self.ranking: Ranking | None = None
         if options.window:
             self.recent = RecentMistakes(self.rounds, options.window)
         if options.curve:
             self._curve = _Curve(self.rounds, self.mistakes)
         if options.metrics and not self.rounds:
-            self._ranking = Ranking()
+            self.ranking = Ranking()
 
     def _new_player(self, horizon: int | None) -> Player:
         """Learner, kernel and counts before the first round."""
@@ -358,11 +365,45 @@ class Run:
             self.drifts = self.recent.drifts[before:]
         if self._curve and len(labels):
             self._curve.extend(wrong, rates)
-        if self._ranking is not None:
-            self._ranking.add(scores, labels)
+        if self.ranking is not None:
+            self.ranking.add(scores, labels)
+
+    def learn(self, batch: Batch, given: Answers | None = None) -> Answered:
+        """Learn from rows with labels until one cannot be learned, and measure the rounds.
+
+        If the labels came late, `given` are the answers that were given: these are counted.
+        """
+        scores, error = self._learned(batch, None if given is None else given.scores)
+        labels = batch.labels[: len(scores)]
+        if given is None:
+            given = self._answers(scores, labels)
+        else:
+            given = given.first(len(scores))
+            self._answers(given.scores, labels)  # the link for probabilities learns from them
+        self._measure(given.scores, given.chosen, labels)
+        return Answered(given, error)
+
+    def answer(self, batch: Batch) -> Answered:
+        """Predict rows without labels until f cannot be computed for one."""
+        error = None
+        try:
+            scores = self.player.scores(batch.rows)
+        except NumericalError as fault:
+            error = self._not_computed("f(x)", batch, fault)
+            before = batch.part(slice(0, fault.row))
+            scores = self.player.scores(before.rows)
+        labels = np.full(len(scores), np.nan)
+        return Answered(self._answers(scores, labels), error)
 
     def _learn(self, batch: Batch) -> Floats:
         """Learn from rows with labels; return f(x) of each before its update."""
+        scores, error = self._learned(batch, None)
+        if error is not None:
+            raise error
+        return scores
+
+    def _learned(self, batch: Batch, answered: Floats | None) -> tuple[Floats, UserError | None]:
+        """As `learn`, without measuring."""
         first = self.rounds + 1
         labels = batch.labels
         weights = None
@@ -371,14 +412,16 @@ class Run:
             by_label = np.array(self.weights)
             weights = by_label[numbers.astype(int)]
         try:
-            return self.player.feed(batch.rows, labels, weights)
+            scores = self.player.feed(batch.rows, labels, weights, answered=answered)
         except NumericalError as error:
             number = first + error.row
-            raise self._not_computed(f"round {number}", batch, error) from None
+            fault = self._not_computed(f"round {number}", batch, error)
+            return error.learned, fault
         except LimitReachedError as error:
             problem = f"{self.setup.learner}: {error}"
             hint = "allow more with `-p max_support=N`, or demand less with a larger tolerance"
             raise UserError(problem, code=ExitCode.BAD_DATA, hint=hint) from None
+        return scores, None
 
     def score(self, batch: Batch) -> Floats:
         """Values of the current f at the rows of a batch, without learning or counting."""
@@ -386,6 +429,20 @@ class Run:
             return self.player.scores(batch.rows)
         except NumericalError as error:
             raise self._not_computed("f(x)", batch, error) from None
+
+    def restore_recent(self, state: StateReader) -> None:
+        """Restore the recent mistake rate and the test for drifts, if the window is the same."""
+        saved = RecentMistakes(0, 1)
+        state.value("recent", saved)
+        if self.recent is not None and saved.size == self.options.window:
+            self.recent = saved
+
+    def restore_ranking(self, state: StateReader) -> None:
+        """Restore the scores for the AUC, if it is still asked for."""
+        saved = Ranking()
+        state.value("ranking", saved)
+        if self.options.metrics:
+            self.ranking = saved
 
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
         """The error of a row for which `what` cannot be computed."""
@@ -482,7 +539,7 @@ class Run:
         calibration = self.player.calibration
         return metrics_of(
             tally.confusion.tolist(),
-            self._ranking,
+            self.ranking,
             log_loss=calibration.log_loss(tally.rounds),
             brier=calibration.brier_score(tally.rounds),
         )

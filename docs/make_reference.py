@@ -34,11 +34,12 @@ EXIT_CODES = {
     "not enough memory, and faults in a learner of your own",
     ExitCode.USAGE: "wrong options",
     ExitCode.FAILED_TRIALS: "a sweep ended with failed trials; the others are in the results file",
+    ExitCode.RATE_TOO_HIGH: "the mistake rate is above `--max-rate`",
     ExitCode.BAD_DATA: "bad data",
     ExitCode.NO_INPUT: "input cannot be opened",
     ExitCode.CANNOT_CREATE: "output cannot be created",
     ExitCode.IO_ERROR: "I/O error, such as a full disk",
-    ExitCode.LOCKED: "the results file is in use by another sweep",
+    ExitCode.LOCKED: "the results file or the state is in use by another process",
     ExitCode.HUNG_UP: "hung up (SIGHUP)",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
     ExitCode.BROKEN_PIPE: "the reader of `--predictions` closed the pipe; everything learned is "

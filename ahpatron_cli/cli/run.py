@@ -48,6 +48,7 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     One pass in file order needs little memory, however large the file;
     --shuffle and --repeats hold the file in memory.
     """
+    from ahpatron_cli.cli.live import check_live, is_live, run_live, wants_service
     from ahpatron_cli.cli.run_output import check_output
     from ahpatron_cli.cli.session import RunJob
     from ahpatron_cli.cli.stderr import Stderr
@@ -64,12 +65,17 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
         preparation=preparation_of(settings.data, settings.tables, settings.given),
         paths=_files(paths, settings),
     )
+    check_live(settings, job.paths)
+    if is_live(job.paths) and wants_service(settings):
+        for note in notes:
+            stderr.note(note)
+        return run_live(job, settings, _decisive(settings), stderr)
     check_output(settings, job.paths)
     saved = _saved_run(job, settings, stderr)
     for note in [*notes, *_without_effect(job, settings)]:
         stderr.note(note)
     session = _play(job, saved, settings, stderr)
-    return _exit_code(session, stderr)
+    return _exit_code(session, settings, stderr)
 
 
 def _check_resumed(settings: RunSettings) -> None:
@@ -172,7 +178,7 @@ def _saved_run(job: RunJob, settings: RunSettings, stderr: Stderr) -> SavedRun |
     models = settings.models
     if not (models.save or models.resume or models.checkpoint):
         return None
-    from ahpatron_cli.checkpoints import SavedRun
+    from ahpatron_cli.checkpoints import CHECKPOINT_EVERY, SavedRun
 
     if not len(job.paths) == len(job.setups) == job.options.repeats == 1:
         problem = "a model requires one file, one learner and one pass"
@@ -185,7 +191,7 @@ def _saved_run(job: RunJob, settings: RunSettings, stderr: Stderr) -> SavedRun |
         save=models.save,
         resume=models.resume,
         checkpoint=models.checkpoint,
-        every=models.save_every,
+        every=models.save_every or CHECKPOINT_EVERY,
         learner=job.setups[0].source,
         options=_decisive(settings),
     )
@@ -261,13 +267,15 @@ def _play(job: RunJob, saved: SavedRun | None, settings: RunSettings, stderr: St
     return session
 
 
-def _exit_code(session: Session, stderr: Stderr) -> ExitCode:
+def _exit_code(session: Session, settings: RunSettings, stderr: Stderr) -> ExitCode:
     """The exit code, with a note if the run did not end by itself."""
+    from ahpatron_cli.cli.run_output import rate_code
+
     if session.reader_left:
         stderr.note("the reader of the predictions closed the pipe; all other results are written")
         return ExitCode.BROKEN_PIPE
     if session.ended_by is None:
-        return ExitCode.OK
+        return rate_code(session.documents, settings.live.max_rate, stderr)
     last = session.documents[-1].runs[0]
     rows = last.rounds + last.unlabelled
     stderr.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")

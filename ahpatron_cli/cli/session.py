@@ -139,7 +139,14 @@ class Session:
             windowed = self.job.options.window > 0
             curves = curves_of(path, finished.results, names_path=several, windowed=windowed)
             self.curves += curves
-        self._note_and_warn(finished)
+        warn_about(
+            self.job,
+            finished.dataset,
+            finished.read,
+            finished.setups,
+            finished.results,
+            self.stderr,
+        )
         return self._report(finished)
 
     def _run_learners(self, path: str, *, may_restart: bool) -> _Finished:
@@ -233,7 +240,7 @@ class Session:
             except ParameterError as error:
                 faults[setup.learner] = error
         if not runs:
-            raise _no_learner(list(faults.values()))
+            raise no_learner(list(faults.values()))
         for learner, fault in faults.items():
             self.stderr.warn(f"{fault}; left out: {learner}")
         return runs
@@ -293,26 +300,6 @@ class Session:
 
     # Messages and the document --------------------------------------------------------------------
 
-    def _note_and_warn(self, finished: _Finished) -> None:
-        """Print the notes and warnings about a file."""
-        scale = finished.dataset.encoder.scale
-        for note in finished.read.notes:
-            self.stderr.note(note)
-        own_kernels = [setup.learner for setup in finished.setups if setup.kind.own_kernel]
-        for learner in own_kernels if scale != "none" else ():
-            self.stderr.note(f"--scale {scale} is applied, but {learner} does not need it")
-        warnings = [text for result in finished.results for text in result.warnings]
-        if finished.read.sorted_labels and not self.job.options.shuffle:
-            warnings.append("the rows are sorted by label; --shuffle permutes them")
-        warnings += near_tie_warning(result.record for result in finished.results)
-        encoder = finished.dataset.encoder
-        kernels = {setup.kernel for setup in finished.setups if setup.kernel}
-        unshifted = any(KERNELS[name].distance is None for name in kernels)
-        if encoder.scaler and not encoder.dense and unshifted:
-            warnings.append(f"--scale {scale} divides sparse data and does not shift them")
-        for warning in dict.fromkeys(warnings):
-            self.stderr.warn(warning)
-
     def _report(self, finished: _Finished) -> RunDocument:
         """The document of a file."""
         read = finished.read
@@ -346,7 +333,35 @@ class Session:
         )
 
 
-def _no_learner(faults: Sequence[ParameterError]) -> UserError:
+def warn_about(
+    job: RunJob,
+    dataset: Dataset,
+    read: ReadData,
+    setups: Sequence[Setup],
+    results: Sequence[RunResult],
+    stderr: Stderr,
+) -> None:
+    """Print the notes and warnings about a file on which these setups have run."""
+    encoder = dataset.encoder
+    scale = encoder.scale
+    for note in read.notes:
+        stderr.note(note)
+    own_kernels = [setup.learner for setup in setups if setup.kind.own_kernel]
+    for learner in own_kernels if scale != "none" else ():
+        stderr.note(f"--scale {scale} is applied, but {learner} does not need it")
+    warnings = [text for result in results for text in result.warnings]
+    if read.sorted_labels and not job.options.shuffle:
+        warnings.append("the rows are sorted by label; --shuffle permutes them")
+    warnings += near_tie_warning(result.record for result in results)
+    kernels = {setup.kernel for setup in setups if setup.kernel}
+    unshifted = any(KERNELS[name].distance is None for name in kernels)
+    if encoder.scaler and not encoder.dense and unshifted:
+        warnings.append(f"--scale {scale} divides sparse data and does not shift them")
+    for warning in dict.fromkeys(warnings):
+        stderr.warn(warning)
+
+
+def no_learner(faults: Sequence[ParameterError]) -> UserError:
     """The error if no learner can run on a file."""
     problem = "; ".join(dict.fromkeys(map(str, faults)))
     names = [fault.name for fault in faults if fault.kind == "missing"]

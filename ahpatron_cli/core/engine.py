@@ -246,7 +246,14 @@ class Player:
 
     # Learning -----------------------------------------------------------------------------------
 
-    def feed(self, rows: RowsLike, labels: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+    def feed(
+        self,
+        rows: RowsLike,
+        labels: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        answered: Floats | None = None,
+    ) -> Floats:
         """Predict and learn from these rows, in order, one round per row.
 
         Parameters
@@ -256,18 +263,25 @@ class Player:
             -1 or +1; with more than two classes 0, 1, ….
         weights : array of shape (n,), optional
             Weights of the examples, for learners with `takes_costs`.
+        answered : array like the result, optional
+            Scores with which these rows were answered earlier, if their labels came late: these are
+            counted. The learner still judges f(x) as it is now.
 
         Returns
         -------
         array of shape (n,), or (n, k) with k classes
             f(x) of each round before its update.
         """
-        scores = self._feed(rows, labels, weights)
+        scores = self._feed(rows, labels, weights, answered)
         return scores.copy()  # the caller may change it before it is counted
 
     @np.errstate(over="ignore", invalid="ignore")
     def _feed(
-        self, data: RowsLike, given_labels: ArrayLike, given_weights: ArrayLike | None
+        self,
+        data: RowsLike,
+        given_labels: ArrayLike,
+        given_weights: ArrayLike | None,
+        answered: Floats | None = None,
     ) -> Floats:
         """As `feed`; the scores may not be changed."""
         start = time.perf_counter()
@@ -286,10 +300,14 @@ class Player:
                     weights=own,
                     scores=scores[part],
                 )
+                if answered is not None:
+                    block.answered = answered[part]
                 self._learn_block(block)
                 done = part.stop
         except NumericalError as error:
-            raise error.shifted(done) from None
+            fault = error.shifted(done)
+            fault.learned = scores[:done]
+            raise fault from None
         finally:
             if not self._rounds:  # no row was learned: the next piece is the first one
                 self.conversion.forget()
@@ -298,6 +316,9 @@ class Player:
 
     def _learn_block(self, block: Block) -> None:
         """Learn a block and write f(x) to its scores; if this fails, restore the state before."""
+        pending = len(self._uncounted)  # the last block stays uncounted: it can be undone
+        if pending >= UNCOUNTED_BLOCKS or pending * block.scores.size >= UNCOUNTED_SCORES:
+            self._count()
         journal = self._journal
         if journal is None or (block.first >= journal.ask_from and journal.is_over(block.first)):
             journal = self._begin_journal()
@@ -310,6 +331,8 @@ class Player:
             for loop in self._loops:
                 block.updates += loop.updates
                 block.margin_updates += loop.margin_updates
+            if block.answered is not None:
+                block.scores = block.answered
             self._uncounted.append(block)
             self._rounds = block.first + points.size
             if journal is None:
@@ -320,9 +343,15 @@ class Player:
         except BaseException:
             self._restore(block.first)
             raise
-        pending = len(self._uncounted)
-        if pending == UNCOUNTED_BLOCKS or pending * scores.size >= UNCOUNTED_SCORES:
-            self._count()
+
+    def undo_block(self) -> None:
+        """Undo the block learned last, as if it had failed; only right after `feed`.
+
+        Several players that learn the same row need it, if one of them cannot.
+        """
+        last = self._uncounted[-1]
+        self._complete = False
+        self._restore(last.first)
 
     def _begin_journal(self) -> Journal | None:
         """Begin another journal; None if the learner cannot be saved."""

@@ -35,6 +35,8 @@ class Block:
     updates: int = 0
     """Updates in all loops."""
     margin_updates: int = 0
+    answered: Floats | None = None
+    """The scores to count instead, if the labels came late."""
 
 
 COUNTED: Floats = np.empty(0)

@@ -17,7 +17,7 @@ from ahpatron_cli.data.hashes import RowHash
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.source import Source, changed, first_batches
 from ahpatron_cli.errors import UserError
-from ahpatron_cli.settings import Data
+from ahpatron_cli.settings import Data, RowFormat
 from ahpatron_cli.signals import StreamEnded, watch
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class Batch:
     """Line number (from 1) of each example in the file."""
     ids: NDArray[np.object_] | None = None
     """The id of each example, if a table has an id column (--id)."""
+    label_only: NDArray[np.bool_] | None = None
+    """Which rows of a live stream have a label and no other cell: the label of an earlier row."""
 
     @property
     def stored(self) -> CsrRows:
@@ -51,6 +53,13 @@ class Batch:
         values = rows.values if isinstance(rows, CsrRows) else rows
         return int(np.count_nonzero(values))
 
+    @property
+    def is_label_only(self) -> NDArray[np.bool_]:
+        """`label_only` as an array, also if there are no such rows."""
+        if self.label_only is None:
+            return np.zeros(len(self.labels), dtype=bool)
+        return self.label_only
+
     def labelled(self) -> int:
         """Number of examples with a label."""
         return int(np.count_nonzero(~np.isnan(self.labels)))
@@ -62,6 +71,7 @@ class Batch:
             labels=self.labels[part],
             lines=self.lines[part],
             ids=None if self.ids is None else self.ids[part],
+            label_only=None if self.label_only is None else self.label_only[part],
         )
 
     def take(self, numbers: Integers) -> Batch:
@@ -71,6 +81,7 @@ class Batch:
             labels=self.labels[numbers],
             lines=self.lines[numbers],
             ids=None if self.ids is None else self.ids[numbers],
+            label_only=None if self.label_only is None else self.label_only[numbers],
         )
 
     def runs(self) -> Iterator[tuple[bool, Batch]]:
@@ -97,7 +108,10 @@ class Batch:
         ids = None
         if batches[0].ids is not None:
             ids = np.concatenate([batch.ids for batch in batches])
-        return Batch(rows, labels, lines, ids=ids)
+        label_only = None
+        if any(batch.label_only is not None for batch in batches):
+            label_only = np.concatenate([batch.is_label_only for batch in batches])
+        return Batch(rows, labels, lines, ids=ids, label_only=label_only)
 
 
 @dataclass
@@ -135,6 +149,11 @@ class Reader(ABC):
     `on_faulty_row` with each faulty row, which is then left out. Without it, the first one is
     raised.
     """
+
+    format: RowFormat = "csv"
+    """In which format rows of a live stream are answered."""
+    header_lines = 0
+    """Number of lines before the first row that name columns."""
 
     def __init__(
         self,

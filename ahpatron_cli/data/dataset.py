@@ -35,7 +35,7 @@ from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.tables import TableReader, check_features
 from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.records import DataRecord
-from ahpatron_cli.settings import Data, Layout
+from ahpatron_cli.settings import Data, Layout, RowFormat
 from ahpatron_cli.signals import StreamEnded, watch
 
 CHUNK_ROWS = 16 * BLOCK
@@ -142,14 +142,18 @@ class Dataset(ABC):
             return []
         return [label for label in named if not isinstance(label, str)]
 
-    def finish(self) -> ReadData:
+    def finish(self, *, requires_labels: bool = True) -> ReadData:
         """What was read, with its hash; for a stream, call this after all batches were read.
 
-        A UserError if there is nothing to learn, or if the file has changed meanwhile.
+        A UserError if the file has changed meanwhile; also if there is nothing to learn, unless
+        the stream is answered even so.
         """
         schema = self.encoder.schema
         positive_named = schema is not None and schema.positive is not None
-        labels = self._seen.finish(self.preparation.data.limit, positive_named=positive_named)
+        labels = self._seen.labels()
+        if requires_labels:
+            limit = self.preparation.data.limit
+            labels = self._seen.finish(limit, positive_named=positive_named)
         encoding = describe(labels)
         label_names = None
         if schema:
@@ -213,6 +217,20 @@ class StreamedRows(Dataset):
         super().__init__(name, preparation, info=reader.info, encoder=encoder)
         self._reader = reader
         self._seen.expect(expected)
+
+    @property
+    def format(self) -> RowFormat:
+        """In which format rows of this stream are answered, unless another one is asked for."""
+        return self._reader.format
+
+    @property
+    def header_lines(self) -> int:
+        """Number of lines before the first row that name columns."""
+        return self._reader.header_lines
+
+    def recent_line(self, number: int) -> bytes:
+        """The line with this number, if it was read a moment ago; else empty."""
+        return self._reader.recent.line(number)
 
     def count_rounds(self) -> int | None:
         found = self._reader.scan()

@@ -27,6 +27,7 @@ from ahpatron_cli.data.csv_text import OnFault
 from ahpatron_cli.data.file_formats import open_reader
 from ahpatron_cli.data.inference import Inferred, infer, pandas_index
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally
+from ahpatron_cli.data.late_labels import label_batch, split
 from ahpatron_cli.data.schema import (
     Column,
     Schema,
@@ -153,11 +154,23 @@ class TableReader(Reader):
             self.on_cells(cells)
             if self._on_fault is not None:
                 cells = self._without_faults(cells)
-            batch = self.schema.encode(cells, path, self.unseen)
-            if not self._may_lack_labels:
-                self._check_labelled(batch)
-            self._note(batch)
-            yield batch
+            for batch in self._encoded(cells, path):
+                if not self._may_lack_labels:
+                    self._check_labelled(batch)
+                self._note(batch)
+                yield batch
+
+    def _encoded(self, cells: Cells, path: str) -> Iterator[Batch]:
+        """The rows as batches; labels without rows, which live streams may have, in their own."""
+        if self.source.rereadable:
+            yield self.schema.encode(cells, path, self.unseen)
+            return
+        features = [column.name for column in self.schema.columns]
+        for part, is_label_only in split(cells, features, self.schema.label):
+            if is_label_only:
+                yield label_batch(part, self.schema, path)
+            else:
+                yield self.schema.encode(part, path, self.unseen)
 
     @property
     def _report_if_asked(self) -> OnFault:

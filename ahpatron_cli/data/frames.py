@@ -46,6 +46,14 @@ class Records:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def with_columns(self, names: Iterable[str]) -> None:
+        """Add columns, whose cells are missing, unless the rows have none of them: it is an error.
+
+        A single row often does not have all keys.
+        """
+        if not set(self.columns).isdisjoint(names):
+            self.columns = list(dict.fromkeys([*self.columns, *names]))
+
     def __getitem__(self, name: str) -> list[Any]:
         return [row.get(name) for row in self._rows]
 
@@ -112,7 +120,7 @@ def frame_cells(frame: Frame, used: Iterable[str], text: Collection[str], path: 
 def _values(column: object, name: str, path: str, *, as_text: bool) -> Values:
     """Values of a column: numbers, dates or text."""
     if isinstance(column, list):
-        return _list_values(column, name, path, as_text=as_text)
+        return list_values(column, name, path, as_text=as_text)
     values = np.asarray(column)
     kind = values.dtype.kind
     if kind not in "biufMOUT":
@@ -125,7 +133,7 @@ def _values(column: object, name: str, path: str, *, as_text: bool) -> Values:
     return _texts(cells, name, path)
 
 
-def _list_values(cells: list[Any], name: str, path: str, *, as_text: bool) -> Values:
+def list_values(cells: list[Any], name: str, path: str, *, as_text: bool) -> Values:
     """Values of a column of dicts: numbers if all of them are, else text."""
     types = set(map(type, cells))
     if as_text or not types <= {int, float, type(None)}:

@@ -182,6 +182,7 @@ class SavedRun:
             seed=run.options.seed,
             labels=dataset.labels(),
             positive=encoder.labels.positive,
+            grows=encoder.labels.appearing is not None and encoder.classes is not None,
             weights=run.weights,
             threshold=run.options.threshold,
             confusion=run.confusion,

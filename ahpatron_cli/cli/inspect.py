@@ -91,7 +91,7 @@ def _inspect_data(path: str, settings: InspectSettings) -> ExitCode:
 
 def _inspect_model(path: str, settings: InspectSettings) -> ExitCode:
     """Print the learner, parameters and state of a model, which is read in full."""
-    from ahpatron_cli.core.metric import most_relevant
+    from ahpatron_cli.core.metric_expansion import most_relevant
     from ahpatron_cli.explanation import column_relevances, stored_examples
     from ahpatron_cli.model_file import load_model
     from ahpatron_cli.output.inspect_text import model_text, model_to_json, show

@@ -557,7 +557,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 def delimiter_of(header: str) -> str:
     """The delimiter of a header line: a tab if there is one, because names may have the others."""
     unquoted = _QUOTED.sub("", header)
-    if "\t" in unquoted.strip():
+    if "\t" in unquoted:
         return "\t"
     return max(DELIMITERS, key=unquoted.count)
 

@@ -29,7 +29,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 OnFault: TypeAlias = Callable[[UserError], None] | None
 """What is called with each fault, which is then left out; None: the first one is raised."""
 
-DELIMITERS = ";|,"
+DELIMITERS = ";,|"
 """Delimiters besides the tab; of equally frequent ones the first counts."""
 PIECE = 1 << 18
 """Number of bytes requested at a time, for each `PIECE_COLUMNS` columns."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from ahpatron_cli.pending import Pending
+
 if TYPE_CHECKING:
     from ahpatron_cli.estimator import OnlineKernelClassifier
 
-__all__ = ["OnlineKernelClassifier", "__version__", "read_results"]
+__all__ = ["OnlineKernelClassifier", "Pending", "__version__", "read_results"]
 
 __version__ = "1.0.0"
 

@@ -23,6 +23,13 @@ class Answers:
     probabilities: Floats | None = None
     """A column per label; None unless they are asked for."""
 
+    def first(self, count: int) -> Answers:
+        """The answers for the first rows."""
+        probabilities = self.probabilities
+        if probabilities is not None:
+            probabilities = probabilities[:count]
+        return Answers(self.scores[:count], self.chosen[:count], probabilities)
+
 
 def answers(
     scores: Floats, probabilities: Floats | None = None, threshold: float | None = None

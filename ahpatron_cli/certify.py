@@ -110,7 +110,7 @@ def _again(dataset: Dataset, data: DataRecord) -> Iterable[tuple[Rows, Floats]]:
             for labelled, part in batch.runs():
                 if labelled:
                     yield part.rows, part.labels
-        if again.summary().record.sha256 != data.sha256:
+        if again.finish().record.sha256 != data.sha256:
             raise changed(dataset.name)
 
 

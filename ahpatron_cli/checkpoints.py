@@ -17,6 +17,9 @@ from ahpatron_cli.model_file import Model, OptionValue, load_model, model_of, to
 from ahpatron_cli.runner import Observer, Run, RunOptions, RunResult, run_batches
 from ahpatron_cli.signals import StreamEnded, watch
 
+CHECKPOINT_EVERY = 100_000
+"""Number of rounds between two checkpoints, unless --save-every says otherwise."""
+
 
 class SavedRun:
     """A run that continues a model or checkpoint, or is saved: --resume, --checkpoint, --save.
@@ -103,7 +106,7 @@ class SavedRun:
         start = 0 if self._restart else run.rounds
         batches = self._left(dataset.batches(order, start), run)
         results = run_batches(batches, [run], [*observers, save_if_due])
-        dataset.summary()  # raises an error for invalid data, before saving
+        dataset.finish()  # raises an error for invalid data, before saving
         if self._save_to:
             self._warn_of_reset(run)
         remark = self.model.remark(dataset.info) if self.model else None
@@ -176,7 +179,7 @@ class SavedRun:
             seed=run.options.seed,
             labels=dataset.labels(),
             positive=encoder.labels.positive,
-            costs=run.costs,
+            weights=run.weights,
             threshold=run.options.threshold,
             confusion=run.confusion,
             scale=encoder.scale,

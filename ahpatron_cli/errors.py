@@ -22,6 +22,7 @@ class ExitCode(IntEnum):
     BUG = 1
     USAGE = 2
     FAILED_TRIALS = 3
+    RATE_TOO_HIGH = 4
     BAD_DATA = 65
     NO_INPUT = 66
     CANNOT_CREATE = 73

@@ -130,7 +130,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         Other parameters of the learner and the kernel, by name.
     table : dict or None
         Options for DataFrames and lists of dicts, as on the command line: `missing`, `category`,
-        `drop`. Arrays are not affected.
+        `drop`, `na`, `decimal`, `date_format`. Arrays are not affected.
     n_passes : int
         Number of passes of `fit` over the rows. Counts are summed over the passes.
     shuffle : bool
@@ -480,7 +480,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 validate_data(self, X, reset=False, skip_check_array=True)
             schema.check_columns(names, "X")
             used = [column.name for column in schema.columns]
-            cells = frame_cells(frame, used, text=schema.text_columns(), path="X")
+            cells = schema.spelling.cleaned(
+                frame_cells(frame, used, text=schema.text_columns(), path="X")
+            )
         unseen = Unseen()
         try:
             table = schema.encoded_columns(cells, "X", unseen)
@@ -499,11 +501,13 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             self.n_features_in_ = len(names)
         options = options_in_python(self.table, names)
         used = [name for name in names if name not in options.drop]
-        cells = frame_cells(frame, used, text=options.category, path="X")
+        cells = options.spelling.cleaned(frame_cells(frame, used, text=options.category, path="X"))
         try:
-            schema = infer_features(names, options, [cells], path="X")
+            schema, warnings_of_columns = infer_features(names, options, [cells], path="X")
         except UserError as error:
             raise _of_row(error) from None
+        for note in warnings_of_columns:
+            _warn_user(note)
         self._fitted_schema = schema
         self._checks_names = schema.is_numeric  # as scikit-learn does for columns of numbers
         return schema, cells
@@ -687,16 +691,16 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         encoder = self._encoder
-        costs = None
+        weights = None
         if isinstance(self.class_weight, Mapping):
-            costs = _weights_of(self.classes_, self.class_weight)
+            weights = _weights_of(self.classes_, self.class_weight)
         model = model_of(
             self.player_,
             encoder.scaler,
             seed=self._seed,
             labels=encoder.labels.labels,
             positive=encoder.labels.positive,
-            costs=costs,
+            weights=weights,
             label_type=self._label_type,
             scale=encoder.scale,
             features=self._features(),
@@ -765,9 +769,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if header.features < header.width:  # indices of the file start at 1
             new.n_features_in_ -= 1
         new._set_classes(header, str(path))
-        if header.costs is not None:
+        if header.weights is not None:
             classes = new.classes_.tolist()
-            new.class_weight = dict(zip(classes, header.costs, strict=True))
+            new.class_weight = dict(zip(classes, header.weights, strict=True))
         if header.schema:
             names = [column.name for column in header.schema.columns]
             new.feature_names_in_ = np.array(names, dtype=object)

@@ -4,9 +4,11 @@
     100:400:100          from, to (included), step
     log:50:3200:7        from, to, number of values: a geometric sequence
     10^[-3:3]            powers: 10^-3, 10^-2, ..., 10^3
+    10^2                 one power
 
-Each may be followed by `/sqrt(T)` or `/T`, where T is the number of rounds of a data set:
-`10^[-3:3]/sqrt(T)` is the grid of steps in the paper. `run` accepts grids with one value only.
+Each may be followed by `/sqrt(T)`, also written `/√T` as in tables, or `/T`, where T is the number
+of rounds of a data set: `10^[-3:3]/sqrt(T)` is the grid of steps in the paper. `run` accepts grids
+with one value only.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ FORMS = "write values as 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sq
 
 _LARGEST = Decimal("1e300")
 _POWERS = re.compile(r"([^\^]+)\^\[([^\]:]+):([^\]:]+)\]")
-_RELATIVE = re.compile(r"(.*?)\s*/\s*(sqrt\(T\)|T)")
+_POWER = re.compile(r"([^\^]+)\^\s*(-?\d+)")
+_RELATIVE = re.compile(r"(.*?)\s*/\s*(sqrt\(T\)|√T|T)")
 
 Spelling: TypeAlias = tuple[str, str]
 """A value as decimal text, and as it is displayed."""
@@ -172,7 +175,7 @@ class _Grid:
             raise usage(problem, "give a number, or use `ahpatron sweep`")
         divisor = float(rounds)
         sign = "T"
-        if per == "sqrt(T)":
+        if per != "T":
             divisor = math.sqrt(rounds)
             sign = "√T"
         for text, written in self._spelled_out(values):
@@ -189,10 +192,13 @@ class _Grid:
         range is rounded to the nearest legal integers.
         """
         powers = _POWERS.fullmatch(word)
+        power = _POWER.fullmatch(word)
         parts = word.split(":")
         try:
             if powers:
                 return _powers(*powers.groups())
+            if power:
+                return _powers(power[1], power[2], power[2])
             if parts[0] == "log":
                 low, high, count = map(_number, parts[1:])
                 return _geometric(low, high, count, spec=self.spec)

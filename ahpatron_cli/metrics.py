@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias, TypedDict
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.learners.arow import page_statistic
+from ahpatron_cli.core.judging import page_statistic
 from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.state import State, Stateful, StateReader
 from ahpatron_cli.records import Metrics, Window
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -23,7 +24,7 @@ DRIFT_ALARM = 12.0
 """Threshold of Page's statistic above which the mistake rate is considered to have risen."""
 
 
-class Ranking:
+class Ranking(Stateful):
     """Scores of all rounds, for AUC and average precision; up to a limit on memory."""
 
     def __init__(self, most_scores: int = MOST_SCORES) -> None:
@@ -38,6 +39,22 @@ class Ranking:
         numbers = labels.astype(np.int16)
         self._scores.frombytes(scores.tobytes())
         self._labels.frombytes(numbers.tobytes())
+
+    def state_dict(self) -> State:
+        return {
+            "class": self.state_name,
+            "scores": np.array(self._scores),
+            "labels": np.array(self._labels, dtype=np.int32),
+        }
+
+    def load_state_dict(self, state: StateReader) -> None:
+        scores = state.array("scores", "s")
+        labels = state.array("labels", "%r")
+        rounds = max(len(labels), 1)
+        if len(scores) % rounds or (len(scores) and not len(labels)):
+            raise state.refusal("scores", "are not those of the labels")
+        self._scores = array("d", scores.tobytes())
+        self._labels = array("h", labels.astype(np.int16).tobytes())
 
     def auc(self) -> float | None:
         """AUC: P(f(x) > f(x')) + P(f(x) = f(x'))/2 for y = +1, y' = -1; None if undefined.
@@ -135,13 +152,22 @@ class Recent(TypedDict, total=False):
     drifts: tuple[int, ...]
 
 
-class RecentMistakes:
+class RecentMistakes(Stateful):
     """Mistake rate of the last N rounds, and detection of rises of the mistake rate.
 
-    Page's test monitors the mistakes, as in `arow`: with p their rate so far and q = p + (1-p)/4,
-    g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)). If g > 12, the rate has risen:
-    the round is marked, and the test is reset.
+    Page's test monitors the mistakes, as in `arow`. If g > 12 (see `page_statistic`), the rate has
+    risen: the round is marked, and the test is reset.
     """
+
+    state_fields: ClassVar[Any] = {
+        "_rounds": int,
+        "_window": int,
+        "_before": "n",
+        "_wrong": int,
+        "_seen": int,
+        "_page": float,
+        "rate": float,
+    }
 
     def __init__(self, rounds: int, window: int) -> None:
         """`rounds` is the number of earlier rounds, which are ignored; `window` is N."""
@@ -172,11 +198,31 @@ class RecentMistakes:
         self.rate = float(rates[-1])
         return rates
 
+    @property
+    def size(self) -> int:
+        """N, the number of rounds in the window."""
+        return self._window
+
+    def window(self) -> Window:
+        """The recent mistake rate, as a record has it."""
+        rounds = len(self._before) - 1
+        return Window(rounds, self.rate)
+
     def facts(self) -> Recent:
         """Fields of a record: the recent mistake rate and the rises."""
-        rounds = len(self._before) - 1
-        window = Window(rounds, self.rate)
-        return {"window": window, "drifts": tuple(self.drifts)}
+        return {"window": self.window(), "drifts": tuple(self.drifts)}
+
+    def state_dict(self) -> State:
+        drifts = np.array(self.drifts, dtype=np.int64)
+        return {**super().state_dict(), "drifts": drifts}
+
+    def load_state_dict(self, state: StateReader) -> None:
+        super().load_state_dict(state)
+        self.drifts = state.array("drifts", "#d").tolist()
+
+    def check(self, state: StateReader) -> None:
+        if not 1 <= len(self._before) <= self._window + 1 or not 0 < self._wrong <= self._seen:
+            raise state.refusal("before", "does not fit the window")
 
     def _reset_test(self) -> None:
         """Restart Page's test, with one mistake in two rounds as the first rate."""
@@ -201,7 +247,7 @@ class RecentMistakes:
                 self._reset_test()
         left = len(mistaken) - past - 1
         self._seen += left
-        self._page = page_statistic(self._page, left, None)
+        self._page = page_statistic(self._page, left)
 
 
 def metrics_of(

@@ -81,7 +81,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     """Rounds of the last stream; `digest` is their checksum. Checkpoints continue after them."""
     digest: Count = 0
     positive: Number | None = None
-    costs: tuple[Positive, ...] | None = None
+    weights: tuple[Positive, ...] | None = msgspec.field(default=None, name="costs")
     """Weights of examples (--weight), in the order of `labels`."""
     threshold: Share | None = None
     """The probability from which +1 was predicted (--threshold)."""
@@ -130,6 +130,8 @@ class Model:
     """When the file was written, in seconds since 1970; 0 if the model is not from a file."""
     learner: str | None = None
     """`FILE.py:Class` of the learner, if it is defined in a file."""
+    live: State | None = None
+    """What belongs to the stream of a service (--state): counts, window, rows without a label."""
 
     @property
     def setup(self) -> Setup:
@@ -167,7 +169,7 @@ class Model:
                 path=data,
                 options=options,
                 classes=self.header.classes,
-                costs=self.header.costs,
+                weights=self.header.weights,
                 state=self.state,
                 confusion=self.header.confusion,
                 same_file=same_file,
@@ -189,7 +191,9 @@ class Model:
 # The file -----------------------------------------------------------------------------------------
 
 
-def model_of(player: Player, scaler: Scaler | None = None, **fields: Any) -> Model:
+def model_of(
+    player: Player, scaler: Scaler | None = None, live: State | None = None, **fields: Any
+) -> Model:
     """Create the model of a player; `fields` are further fields of the header."""
     learner = player.learner
     kernel = player.kernel
@@ -201,7 +205,7 @@ def model_of(player: Player, scaler: Scaler | None = None, **fields: Any) -> Mod
         kernel_params=kernel.params(),
         **fields,
     )
-    return Model(header, player.state_dict(), scaler)
+    return Model(header, player.state_dict(), scaler, live=live)
 
 
 def to_bytes(model: Model) -> bytes:
@@ -209,7 +213,8 @@ def to_bytes(model: Model) -> bytes:
     scaler = vars(model.scaler) if model.scaler else {}
     arrays: dict[str, np.ndarray] = {}
     plain_values: dict[str, Any] = {}
-    for path, value in _flat({"state": model.state, "scaler": scaler}):
+    groups = {"state": model.state, "scaler": scaler, "live": model.live or {}}
+    for path, value in _flat(groups):
         if isinstance(value, np.ndarray):
             arrays[path] = np.ascontiguousarray(value)
         else:
@@ -319,6 +324,8 @@ def _load(path: str, learner: str | None) -> Model:
     scaler = None
     with StateReader(content, {}) as reader:
         reader.part("state")
+        if "live" in content:
+            reader.part("live")
         if header.scale in LEARNED_SCALES:
             scaler = _scaler(reader)
     _check_width(header, content["state"])
@@ -329,6 +336,7 @@ def _load(path: str, learner: str | None) -> Model:
         path=path,
         written=written,
         learner=learner,
+        live=content.get("live"),
     )
 
 
@@ -395,7 +403,7 @@ def _check_header(header: Header) -> None:
     else:
         known = {label for label in labels if label is not None}
         legal = list(labels) == sorted(known)
-    if header.costs and len(header.costs) != len(labels):
+    if header.weights and len(header.weights) != len(labels):
         legal = False
     if not legal:
         raise StateError("its labels or their costs cannot be right")
@@ -408,7 +416,7 @@ def _check_schema(schema: Schema, width: int) -> None:
     if width <= len(schema.features):
         raise StateError("its schema has more features than its rows")
     for column in schema.columns:
-        if column.shares and len(column.shares) != len(column.categories):
+        if column.shares and len(column.shares) != column.width:
             raise StateError("its schema has shares of other categories")
     for label in schema.labels:
         if label_key(label, schema.label_kind) is None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -21,19 +22,26 @@ from ahpatron_cli.alignment import Alignment, align
 from ahpatron_cli.core import Gaussian, Kernel
 from ahpatron_cli.core.rows import CsrRows, Floats, row_sums, sliced
 from ahpatron_cli.core.tally import Tally
+from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch, Reader
+from ahpatron_cli.data.csv_text import CsvReader
 from ahpatron_cli.data.dataset import Preparation, reader_of
+from ahpatron_cli.data.file_formats import is_table, open_reader
 from ahpatron_cli.data.hashes import row_hashes
+from ahpatron_cli.data.inference import pandas_index
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, class_fault, show
 from ahpatron_cli.data.layout import is_filled
 from ahpatron_cli.data.libsvm.grammar import Fault, hint_of
 from ahpatron_cli.data.scaling import scaled
-from ahpatron_cli.data.schema import Schema
-from ahpatron_cli.data.source import STDIN_NAME, Source
+from ahpatron_cli.data.schema import Schema, listed
+from ahpatron_cli.data.source import STDIN_NAME, Source, open_source
 from ahpatron_cli.data.table_options import TableOptions
+from ahpatron_cli.data.table_statistics import no_rows
+from ahpatron_cli.data.tables import TableReader
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.metrics import metrics_of
 from ahpatron_cli.number_text import counted, share, short
+from ahpatron_cli.overview import ColumnOverview, Overview
 from ahpatron_cli.records import DOCUMENT_VERSION
 from ahpatron_cli.settings import Data
 from ahpatron_cli.sigma import (
@@ -64,6 +72,8 @@ RARE = 0.1
 """Share of rows below which a class counts as rare."""
 TRIED_COSTS = (2.0, 5.0, 10.0, 20.0)
 """Weights of a rare label that are tried."""
+GIVES_AWAY = 0.1
+"""Mistakes of a rule on one column, relative to the baseline, below which it is suspicious."""
 WORTHWHILE = 0.02
 """Smallest gain of F1 for which a weight is advised."""
 _COMPARABLE_RATIO = 10.0
@@ -167,9 +177,14 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Mistake rate of metron on the same rows, without scaling."""
     tried_costs: tuple[TriedCost, ...] = ()
     """F1 with several weights of a rare label, of the suggested learner; first with weight 1."""
+    confirmed_cost: bool | None = None
+    """Whether the weight with the largest F1 also does not lower F1 on the first rows of the file;
+    null if none was tried."""
     advice: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
     """Suggested next commands."""
+    columns: tuple[ColumnOverview, ...] = ()
+    """The columns of a table; of one in a pipe, those that are used."""
 
 
 def profile_of(
@@ -183,7 +198,9 @@ def profile_of(
     table: TableOptions = TableOptions(),  # noqa: B008 - it cannot change
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Profile:
-    """Compute the profile of a source in one pass with bounded memory.
+    """Compute the profile of a source with bounded memory; of a table without a label its columns.
+
+    Pipes are read once; tables in files another time for their columns.
 
     Parameters
     ----------
@@ -196,21 +213,112 @@ def profile_of(
     on_progress : callable
         Called with the number of rows read so far.
     """
+    if table.label is None and is_table(source, table):
+        return _profile_without_label(source, table, on_progress)
     faults = _Faults(source.name)
     preparation = Preparation(data, may_lack_labels=True, table=table)
     reader = reader_of(source, preparation, faults=faults)
+    overview = _overview_of_file(source, reader, table)
     tally, head = _read(reader, on_progress)
     found = _facts_of_file(source, reader, faults)
+    if overview is not None:
+        found["columns"] = overview.columns()
     if reader.rows_read:
         found |= _facts_of_labels(tally, reader, positive)
         found |= _facts_of_head(head, reader, found, positive=positive, scale=scale)
         drawn = _draw(head, seed)
         rows = head.matrix.take(drawn)
-        found |= _geometry(rows, head.labels[drawn], found, asked=sigma)
+        found |= _geometry(rows, head.labels[drawn], found, head=head, asked=sigma)
     profile = Profile(**found)
     advice = tuple(_advice(profile))
     commands = tuple(_next_commands(profile, table))
     return replace(profile, advice=advice, next=commands)
+
+
+def _overview_of_file(source: Source, reader: Reader, table: TableOptions) -> Overview | None:
+    """The overview of a table: of a file at once, with all columns; of a pipe while it is read."""
+    if not isinstance(reader, TableReader):
+        return None
+    if not source.rereadable:
+        names = [column.name for column in reader.schema.columns]
+        names += [name for name in (table.label, table.id) if name]
+        overview = _new_overview(names, table)
+        reader.on_cells = overview.add
+        return overview
+    with open_source(source.name) as again:
+        cells = open_reader(again, lambda fault: None, table.spelling)
+        overview = _new_overview(cells.names, table)
+        with suppress(UserError):  # the reader reports it
+            _add_all(overview, cells, table)
+    return overview
+
+
+def _new_overview(names: Sequence[str], table: TableOptions) -> Overview:
+    """An overview of these columns, by the options of the table."""
+    return Overview(
+        names,
+        table,
+        dropped=[*table.drop, *pandas_index(names)],
+    )
+
+
+def _add_all(
+    overview: Overview,
+    reader: CsvReader | ArrowReader,
+    table: TableOptions,
+    on_progress: Callable[[int], None] = lambda rows: None,
+) -> None:
+    """Add all rows that a reader returns."""
+    text = {name for name in (table.label, table.id, *table.category) if name}
+    exact = [table.id] if table.id else []
+    for cells in reader.batches(set(reader.names), text):
+        overview.add(table.spelling.cleaned(cells, exact))
+        on_progress(overview.rows)
+
+
+def _profile_without_label(
+    source: Source, table: TableOptions, on_progress: Callable[[int], None]
+) -> Profile:
+    """The columns of a table of which the column of labels is not known."""
+    faults = _Faults(source.name)
+    count = 0
+    stopped = False
+
+    def note(fault: UserError) -> None:
+        nonlocal count
+        count += 1
+        faults.add_of_table(fault)
+
+    reader = open_reader(source, note, table.spelling)
+    overview = _new_overview(reader.names, table)
+    try:
+        _add_all(overview, reader, table, on_progress)
+    except UserError as fault:
+        note(fault)
+        stopped = True
+    if not overview.rows and not count:
+        raise no_rows(reader.path)
+    columns = overview.columns()
+    profile = Profile(
+        path=source.name,
+        sha256=source.sha256(),
+        from_pipe=not source.rereadable,
+        notes=(),
+        rows=overview.rows,
+        features=len(columns),
+        density=None,
+        faults=count,
+        faulty_lines=tuple(faults.lines),
+        stopped=stopped,
+        columns=columns,
+    )
+    advice = [
+        *_advice_on_faults(profile),
+        "name the column of labels, --label COLUMN, to see how many mistakes a rule on each column "
+        "alone makes, and what fits the data",
+        *_advice_on_columns(profile),
+    ]
+    return replace(profile, advice=tuple(advice))
 
 
 def _read(reader: Reader, on_progress: Callable[[int], None]) -> tuple[LabelTally, _Head]:
@@ -520,7 +628,12 @@ def _advise_scale(
 
 
 def _geometry(
-    drawn: CsrRows, labels: Floats, found: Mapping[str, Any], asked: float | None
+    drawn: CsrRows,
+    labels: Floats,
+    found: Mapping[str, Any],
+    *,
+    head: _Head,
+    asked: float | None,
 ) -> dict[str, Any]:
     """Fields on distances, A_T and the values of σ tried, from rows drawn at random."""
     rows = _narrowed(drawn, found["scale"])
@@ -555,7 +668,16 @@ def _geometry(
         rare = _rare_label(found["labels"])
         if rare is not None and positive is not None:
             is_rare = labels == rare.label
-            facts["tried_costs"] = _try_costs(drawn, rows, is_rare, facts=facts)
+            trial = _trial_of_costs(drawn, rows, facts=facts)
+            facts["tried_costs"] = _try_costs(trial, is_rare)
+            if facts["tried_costs"]:
+                facts["confirmed_cost"] = _is_confirmed(
+                    trial,
+                    head,
+                    rare.label,
+                    tried=facts["tried_costs"],
+                    scale=found["scale"],
+                )
     return {**facts, "alignments": tuple(alignments), "unknown": tuple(unknown)}
 
 
@@ -596,31 +718,65 @@ def _rare_label(labels: Sequence[LabelCount]) -> LabelCount | None:
     return rarer if rarer.rows < RARE * rows else None
 
 
-def _try_costs(
-    drawn: CsrRows, rows: CsrRows, is_rare: NDArray[np.bool_], *, facts: Mapping[str, Any]
-) -> tuple[TriedCost, ...]:
-    """F1 of the rare label with weights of it from 1 on; empty if it cannot be computed.
+class _TrialOfCosts(NamedTuple):
+    """A learner with which weights of a rare label are tried, and its rows."""
 
-    The learner is the better one of those in `facts`: metron on rows as drawn, or
-    `SUGGESTED_LEARNER` on scaled rows.
-    """
-    learner = "metron"
-    learned = drawn
-    kernel: Kernel | None = None
-    if not is_best(facts["tried_metron"], facts["tried"]):
-        learner = SUGGESTED_LEARNER
-        learned = rows
-        kernel = Gaussian(sigma=best_sigma(facts["sigma"], facts["tried"]))
-    labels = is_rare.astype(np.float64)
+    learner: str
+    rows: CsrRows
+    kernel: Kernel | None
+
+    def f1(self, is_rare: NDArray[np.bool_], cost: float) -> float | None:
+        """F1 of the rare label with this weight; None if it cannot be computed."""
+        tally = try_learner(
+            self.learner,
+            self.rows,
+            is_rare.astype(np.float64),
+            kernel=self.kernel,
+            weights=np.where(is_rare, cost, 1.0),
+        )
+        if tally is None:
+            return None
+        return metrics_of(tally.confusion.tolist()).f1 or 0.0
+
+
+def _trial_of_costs(drawn: CsrRows, rows: CsrRows, *, facts: Mapping[str, Any]) -> _TrialOfCosts:
+    """The better learner in `facts`: metron on rows as drawn, or the other on scaled rows."""
+    if is_best(facts["tried_metron"], facts["tried"]):
+        return _TrialOfCosts("metron", drawn, kernel=None)
+    kernel = Gaussian(sigma=best_sigma(facts["sigma"], facts["tried"]))
+    return _TrialOfCosts(SUGGESTED_LEARNER, rows, kernel)
+
+
+def _try_costs(trial: _TrialOfCosts, is_rare: NDArray[np.bool_]) -> tuple[TriedCost, ...]:
+    """F1 of the rare label with weights of it from 1 on; empty if it cannot be computed."""
     found: list[TriedCost] = []
     for cost in (1.0, *TRIED_COSTS):
-        weights = np.where(is_rare, cost, 1.0)
-        tally = try_learner(learner, learned, labels, kernel=kernel, weights=weights)
-        if tally is None:
+        f1 = trial.f1(is_rare, cost)
+        if f1 is None:
             return ()
-        f1 = metrics_of(tally.confusion.tolist()).f1
-        found.append(TriedCost(cost, f1 or 0.0))
+        found.append(TriedCost(cost, f1))
     return tuple(found)
+
+
+def _is_confirmed(
+    trial: _TrialOfCosts,
+    head: _Head,
+    rare: float,
+    *,
+    tried: Sequence[TriedCost],
+    scale: str,
+) -> bool:
+    """Whether the best weight does not lower F1 on the first rows, in the order of the file."""
+    first = np.flatnonzero(head.labelled)[:MOST_TRIED_ROWS]
+    rows = head.matrix.take(first)
+    if trial.kernel is not None:
+        rows = _narrowed(rows, scale)
+    own = trial._replace(rows=rows)
+    best = max(tried[1:], key=lambda one: one.f1)
+    is_rare = head.labels[first] == rare
+    plain = own.f1(is_rare, 1.0)
+    weighed = own.f1(is_rare, best.cost)
+    return plain is not None and weighed is not None and weighed >= plain
 
 
 def _advice(profile: Profile) -> list[str]:
@@ -640,6 +796,7 @@ def _advice(profile: Profile) -> list[str]:
     rare = _rare_label(profile.labels)
     if rare is not None and profile.positive is not None:
         items.append(_advice_on_rare(rare, profile))
+    items += _advice_on_columns(profile)
     if profile.contradictory:
         rows = f"{profile.contradictory:,} rows"
         items.append(f"{rows} contradict others: no learner gets all of them right")
@@ -668,6 +825,40 @@ def _advice_on_faults(profile: Profile) -> list[str]:
     return items
 
 
+def _advice_on_columns(profile: Profile) -> list[str]:
+    """Advice on columns that give the label away, are no features, or are not what they look."""
+    items: list[str] = []
+    used = [column for column in profile.columns if column.role == "feature"]
+    for column in used:
+        if gives_away(column, profile.baseline):
+            rate = share(column.mistake_rate or 0.0)
+            items.append(
+                f"{column.name} alone predicts the label with {rate} mistakes: if it is not known "
+                f"before the label, --drop {shlex.quote(column.name)}"
+            )
+    same = [column.name for column in used if column.constant or column.type == "empty"]
+    if same:
+        items.append(f"columns with one value or none do not help: {listed(same)}")
+    ids = [column.name for column in used if column.like_id]
+    if ids:
+        items.append(f"columns that look like an id, use --id or --drop: {listed(ids)}")
+    for column in used:
+        if column.like is not None:
+            example = column.like_example
+            items.append(
+                f"{column.name} has text that looks like {column.like}, such as {example!r}: each "
+                "text is a category; write dates like 2024-05-31 and numbers like 1234.5"
+            )
+    return items
+
+
+def gives_away(column: ColumnOverview, baseline: float | None) -> bool:
+    """Whether a column alone predicts the label with less than a tenth of the usual mistakes."""
+    if column.mistake_rate is None or not baseline:
+        return False
+    return column.mistake_rate < GIVES_AWAY * baseline
+
+
 def _advice_on_rare(rare: LabelCount, profile: Profile) -> str:
     """Advice for data with a rare label: how to see its figures, and a weight if one helps."""
     name = rare.name or show(rare.label)
@@ -682,7 +873,8 @@ def _advice_on_rare(rare: LabelCount, profile: Profile) -> str:
     plain, *weighed = profile.tried_costs
     best = max(weighed, key=lambda one: one.f1)
     by_guessing = 2 * part / (1 + part)  # F1 of predicting the rare label for every row
-    if best.f1 >= max(plain.f1, by_guessing) + WORTHWHILE:
+    is_better = best.f1 >= max(plain.f1, by_guessing) + WORTHWHILE
+    if is_better and profile.confirmed_cost:
         before = share(plain.f1)
         after = share(best.f1)
         weight = short(best.cost)

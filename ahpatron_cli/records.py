@@ -26,6 +26,8 @@ DOCUMENT_VERSION = 1
 
 Json: TypeAlias = dict[str, Any]
 ParamValue: TypeAlias = int | float | str
+Statistic: TypeAlias = int | float | str | None
+"""A statistic of a learner of the user's own; None if it is not a number."""
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Number: TypeAlias = int | float
 """A label or weight: an int if it is integral, as it is shown and stored."""
@@ -54,7 +56,7 @@ class TrialData(DataRecord, frozen=True):
     shuffled: bool = True
     prefix: Count | None = None
     """Number of rounds of each permutation that were run (successive halving); None: all."""
-    costs: tuple[tuple[Number | str, Number], ...] = ()
+    weights: tuple[tuple[Number | str, Number], ...] = field(default=(), name="costs")
     """Pairs of label and weight of its examples (--weight), by label; others have weight 1."""
     table: tuple[tuple[str, str], ...] = ()
     """Options for the columns of a table, as pairs of name and text."""
@@ -73,7 +75,7 @@ class TrialData(DataRecord, frozen=True):
             self.scale,
             self.positive,
             self.shuffled,
-            self.costs,
+            self.weights,
             tuple(sorted(self.table)),
             *sorted(self.others),
         )
@@ -81,9 +83,9 @@ class TrialData(DataRecord, frozen=True):
     @property
     def options(self) -> list[tuple[str, str]]:
         """The options that make another data set of a file, as pairs of name and value."""
-        costs = [("cost", f"{label}={cost}") for label, cost in self.costs]
+        weights = [("cost", f"{label}={weight}") for label, weight in self.weights]
         chosen = self._given("limit", "scale", "positive")
-        return [*self.table, *chosen, *self.others, *costs]
+        return [*self.table, *chosen, *self.others, *weights]
 
     @property
     def all_options(self) -> list[tuple[str, str]]:
@@ -200,10 +202,22 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     """Rounds by true class (rows) and predicted class (columns), if there are more than two."""
     window: Window | None = None
     """Recent mistake rate; only with `--window`."""
-    costs: tuple[float, ...] | None = None
+    weights: tuple[float, ...] | None = field(default=None, name="costs")
     """Weights of examples, in the order of the labels of the data; only with `--weight`."""
     drifts: tuple[int, ...] | None = None
     """Rounds in which a rise of the mistake rate was detected; only with `--window`."""
+    faults: Count | None = None
+    """Lines of a live stream that were left out; only of a live stream, like the next fields."""
+    late_labels: Count | None = None
+    """Labels that came after their rows, and were learned."""
+    pending: Count | None = None
+    """Rows that wait for their labels."""
+    forgotten: Count | None = None
+    """Rows that were forgotten before their labels came."""
+    unmatched: Count | None = None
+    """Labels for which no row was waiting."""
+    statistics: Mapping[str, Statistic] | None = None
+    """Other statistics that a learner of the user's own reports, by name."""
 
     @property
     def exact_rate(self) -> Fraction:
@@ -235,6 +249,12 @@ OPTIONAL = (
     "window",
     "costs",
     "drifts",
+    "faults",
+    "late_labels",
+    "pending",
+    "forgotten",
+    "unmatched",
+    "statistics",
 )
 """Fields of a run that are omitted from JSON if they are null."""
 
@@ -287,6 +307,8 @@ class Outcome(Struct, frozen=True):
     """Version of the program that ran it."""
     header: Count = 0
     """Number of its header in the results file; 0: it is not stored."""
+    machine: str | None = None
+    """Host and processor that ran it; None if it was not recorded, as up to version 1.0."""
 
     @property
     def edition(self) -> Edition:
@@ -300,7 +322,7 @@ class Outcome(Struct, frozen=True):
         return *self.edition, *setting_key(self)
 
 
-class SummaryRecord(Struct, frozen=True):
+class LearnerMeans(Struct, frozen=True, omit_defaults=True):
     """Summary of a learner over its repeats, with sample standard deviations (n - 1)."""
 
     learner: str
@@ -311,6 +333,8 @@ class SummaryRecord(Struct, frozen=True):
     margin_updates_mean: float
     support_size_mean: float | None
     seconds_mean: float
+    statistics_mean: Mapping[str, float] | None = None
+    """Means of the numbers in `RunRecord.statistics`; only if there are any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,7 +362,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Report:
+class RunDocument:
     """All runs on one data set, as printed by `ahpatron run DATA`."""
 
     version: str
@@ -354,9 +378,9 @@ class Report:
         """Runs grouped by learner and parameters, in order of first appearance."""
         return grouped(self.runs, setting_key)
 
-    def summary(self) -> list[SummaryRecord]:
+    def means(self) -> list[LearnerMeans]:
         """Mean and standard deviation of each learner over its repeats."""
-        return [summarise(runs) for runs in self.by_learner()]
+        return [means_of(runs) for runs in self.by_learner()]
 
 
 def setting_key(record: Any) -> tuple[Any, ...]:
@@ -381,11 +405,11 @@ def mean_sd(values: Sequence[Fraction]) -> tuple[float, float | None]:
     return float(sum(values) / len(values)), sd
 
 
-def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
+def means_of(runs: Sequence[RunRecord]) -> LearnerMeans:
     """Summarise the repeats of one learner."""
     sizes = [run.support_size for run in runs if run.support_size is not None]
     mean, sd = mean_sd([run.exact_rate for run in runs])
-    return SummaryRecord(
+    return LearnerMeans(
         learner=runs[0].learner,
         params=runs[0].params,
         repeats=len(runs),
@@ -394,25 +418,36 @@ def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
         margin_updates_mean=fmean(run.margin_updates for run in runs),
         support_size_mean=fmean(sizes) if sizes else None,
         seconds_mean=fmean(run.seconds for run in runs),
+        statistics_mean=_statistics_mean(runs),
     )
 
 
-def to_json(report: Report) -> Json:
+def _statistics_mean(runs: Sequence[RunRecord]) -> dict[str, float] | None:
+    """The mean of each statistic that is a number; None if there is none."""
+    known: dict[str, list[float]] = {}
+    for run in runs:
+        for name, value in (run.statistics or {}).items():
+            if isinstance(value, int | float):
+                known.setdefault(name, []).append(value)
+    return {name: fmean(values) for name, values in known.items()} or None
+
+
+def to_json(document: RunDocument) -> Json:
     """The document of `--format json`: plain values only."""
     return {
         "schema": DOCUMENT_VERSION,
-        "version": report.version,
-        "data": to_builtins(report.data),
-        "runs": runs_to_json(report),
-        "summary": [with_params(line) for line in report.summary()],
-        "load_seconds": report.load_seconds,
+        "version": document.version,
+        "data": to_builtins(document.data),
+        "runs": runs_to_json(document),
+        "summary": [with_params(line) for line in document.means()],
+        "load_seconds": document.load_seconds,
     }
 
 
-def runs_to_json(report: Report) -> list[Json]:
+def runs_to_json(document: RunDocument) -> list[Json]:
     """The element `runs` of the JSON document; certificates only with `--certify`."""
-    runs = [run_to_json(run) for run in report.runs]
-    for run, certified in zip(runs, report.certified or (), strict=False):
+    runs = [run_to_json(run) for run in document.runs]
+    for run, certified in zip(runs, document.certified or (), strict=False):
         if isinstance(certified, tuple):
             run["certificate"] = None
             run["uncertified"] = list(certified)

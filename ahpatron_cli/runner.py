@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from ahpatron_cli.core.errors import LimitReachedError, NumericalError, Paramete
 from ahpatron_cli.core.learners.metron import Memories, Metron
 from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import State
+from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.core.two_memories import TwoMemories
 from ahpatron_cli.data.batch import Batch
@@ -28,7 +29,7 @@ from ahpatron_cli.data.dataset import Dataset, RowsInMemory, mapped
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.pool import Died, run_all
-from ahpatron_cli.records import CELLS, Metrics, ParamValue, RunRecord, ThisFile
+from ahpatron_cli.records import CELLS, Metrics, ParamValue, RunRecord, Statistic, ThisFile
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
@@ -41,6 +42,10 @@ OWN_KERNEL_HINT = "try `--scale standard`"
 """The hint for learners with a kernel of their own, which have no σ."""
 AUTO = "auto"
 """Value of σ that means: select it from the first rows of each file."""
+_COUNTED = ("halvings", "restarts", "alarms", "metric_changes")
+"""Statistics that are numbers of changes, each a field of a record."""
+_WITH_FIELD = {*_COUNTED, "zeta", "effective_features", "tracker_led", "margin_steps"}
+"""Statistics that have a field of a record, or that only certificates need."""
 
 
 Confusion: TypeAlias = tuple[tuple[int, ...], ...]
@@ -146,7 +151,7 @@ class RunOptions:
     """Whether to compute metrics for each pass."""
     window: int = 0
     """Number of last rounds for the recent mistake rate; 0: not computed."""
-    costs: Mapping[float | str, float] = field(default_factory=dict)
+    weights: Mapping[float | str, float] = field(default_factory=dict)
     """Weights of examples by label (--weight); other labels have weight 1."""
     probability: bool = False
     """Whether answers have probabilities."""
@@ -193,6 +198,13 @@ class RunResult:
     """Tally and statistics of the learner by name, for certificates."""
 
 
+class Answered(NamedTuple):
+    """The answers for the first rows of some, and the error of the row after them, if any."""
+
+    given: Answers
+    error: UserError | None
+
+
 class Run:
     """One pass of a learner over one file."""
 
@@ -205,7 +217,7 @@ class Run:
         horizon: int | None = None,
         *,
         classes: tuple[float, ...] | None = None,
-        costs: tuple[float, ...] | None = None,
+        weights: tuple[float, ...] | None = None,
         state: State | None = None,
         confusion: Confusion | None = None,
         same_file: bool = False,
@@ -223,7 +235,7 @@ class Run:
         self.path = path
         self.options = options
         self.repeat = repeat
-        self.costs = costs
+        self.weights = weights
         self._classes = classes
         self.player = self._new_player(horizon)
         if state is not None:
@@ -254,13 +266,13 @@ class Run:
         """Rounds of the last batch in which a rise of the mistake rate was detected."""
         self.recent: RecentMistakes | None = None
         self._curve: _Curve | None = None
-        self._ranking: Ranking | None = None
+        self.ranking: Ranking | None = None
         if options.window:
             self.recent = RecentMistakes(self.rounds, options.window)
         if options.curve:
             self._curve = _Curve(self.rounds, self.mistakes)
         if options.metrics and not self.rounds:
-            self._ranking = Ranking()
+            self.ranking = Ranking()
 
     def _new_player(self, horizon: int | None) -> Player:
         """Learner, kernel and counts before the first round."""
@@ -269,7 +281,7 @@ class Run:
         classes = len(self._classes) if self._classes else 2
         seed = generator_seed(self.options.seed, self.repeat, setup.learner)
         player = Player(learner, kernel, classes=classes, seed=seed, horizon=horizon)
-        if self.costs is not None and not player.learner.takes_costs:
+        if self.weights is not None and not player.learner.takes_costs:
             raise ParameterError(f"{setup.learner} cannot weigh examples", "costs")
         return player
 
@@ -353,27 +365,63 @@ class Run:
             self.drifts = self.recent.drifts[before:]
         if self._curve and len(labels):
             self._curve.extend(wrong, rates)
-        if self._ranking is not None:
-            self._ranking.add(scores, labels)
+        if self.ranking is not None:
+            self.ranking.add(scores, labels)
+
+    def learn(self, batch: Batch, given: Answers | None = None) -> Answered:
+        """Learn from rows with labels until one cannot be learned, and measure the rounds.
+
+        If the labels came late, `given` are the answers that were given: these are counted.
+        """
+        scores, error = self._learned(batch, None if given is None else given.scores)
+        labels = batch.labels[: len(scores)]
+        if given is None:
+            given = self._answers(scores, labels)
+        else:
+            given = given.first(len(scores))
+            self._answers(given.scores, labels)  # the link for probabilities learns from them
+        self._measure(given.scores, given.chosen, labels)
+        return Answered(given, error)
+
+    def answer(self, batch: Batch) -> Answered:
+        """Predict rows without labels until f cannot be computed for one."""
+        error = None
+        try:
+            scores = self.player.scores(batch.rows)
+        except NumericalError as fault:
+            error = self._not_computed("f(x)", batch, fault)
+            before = batch.part(slice(0, fault.row))
+            scores = self.player.scores(before.rows)
+        labels = np.full(len(scores), np.nan)
+        return Answered(self._answers(scores, labels), error)
 
     def _learn(self, batch: Batch) -> Floats:
         """Learn from rows with labels; return f(x) of each before its update."""
+        scores, error = self._learned(batch, None)
+        if error is not None:
+            raise error
+        return scores
+
+    def _learned(self, batch: Batch, answered: Floats | None) -> tuple[Floats, UserError | None]:
+        """As `learn`, without measuring."""
         first = self.rounds + 1
         labels = batch.labels
         weights = None
-        if self.costs is not None:
+        if self.weights is not None:
             numbers = labels if self._classes else labels > 0
-            costs = np.array(self.costs)
-            weights = costs[numbers.astype(int)]
+            by_label = np.array(self.weights)
+            weights = by_label[numbers.astype(int)]
         try:
-            return self.player.feed(batch.rows, labels, weights)
+            scores = self.player.feed(batch.rows, labels, weights, answered=answered)
         except NumericalError as error:
             number = first + error.row
-            raise self._not_computed(f"round {number}", batch, error) from None
+            fault = self._not_computed(f"round {number}", batch, error)
+            return error.learned, fault
         except LimitReachedError as error:
             problem = f"{self.setup.learner}: {error}"
             hint = "allow more with `-p max_support=N`, or demand less with a larger tolerance"
             raise UserError(problem, code=ExitCode.BAD_DATA, hint=hint) from None
+        return scores, None
 
     def score(self, batch: Batch) -> Floats:
         """Values of the current f at the rows of a batch, without learning or counting."""
@@ -381,6 +429,20 @@ class Run:
             return self.player.scores(batch.rows)
         except NumericalError as error:
             raise self._not_computed("f(x)", batch, error) from None
+
+    def restore_recent(self, state: StateReader) -> None:
+        """Restore the recent mistake rate and the test for drifts, if the window is the same."""
+        saved = RecentMistakes(0, 1)
+        state.value("recent", saved)
+        if self.recent is not None and saved.size == self.options.window:
+            self.recent = saved
+
+    def restore_ranking(self, state: StateReader) -> None:
+        """Restore the scores for the AUC, if it is still asked for."""
+        saved = Ranking()
+        state.value("ranking", saved)
+        if self.options.metrics:
+            self.ranking = saved
 
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
         """The error of a row for which `what` cannot be computed."""
@@ -432,8 +494,9 @@ class Run:
             effective_features=statistics.get("effective_features"),
             tracker_share=self._tracker_share(statistics),
             metrics=self._metrics(),
+            statistics=_other_statistics(statistics),
             threshold=self.options.threshold,
-            costs=self.costs,
+            weights=self.weights,
             **(self.recent.facts() if self.recent else {}),
         )
 
@@ -476,16 +539,38 @@ class Run:
         calibration = self.player.calibration
         return metrics_of(
             tally.confusion.tolist(),
-            self._ranking,
+            self.ranking,
             log_loss=calibration.log_loss(tally.rounds),
             brier=calibration.brier_score(tally.rounds),
         )
 
 
+def _other_statistics(statistics: Mapping[str, Any]) -> dict[str, Statistic] | None:
+    """Statistics without a field of their own; None if there are none."""
+    found = {}
+    for name, value in statistics.items():
+        if name not in _WITH_FIELD:
+            found[name] = _plain(value)
+    return found or None
+
+
+def _plain(value: object) -> Statistic:
+    """A value of a learner of the user's own as JSON can hold it; None for NaN."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, int):
+        return value
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else str(value)
+
+
 def _changes(statistics: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a record with numbers of changes, as far as the learner counts them."""
     found = {}
-    for name in ("halvings", "restarts", "alarms", "metric_changes"):
+    for name in _COUNTED:
         number = statistics.get(name)
         if number is not None:
             found[name] = int(number)  # third-party learners may have other types
@@ -579,7 +664,7 @@ def begin(
     dataset: Dataset, setup: Setup, options: RunOptions, repeat: int, horizon: int | None
 ) -> Run:
     """Create a `Run` over a file, from its first round."""
-    costs = dataset.costs(options.costs)
+    weights = dataset.weights(options.weights)
     return Run(
         setup,
         path=dataset.name,
@@ -587,7 +672,7 @@ def begin(
         repeat=repeat,
         horizon=horizon,
         classes=dataset.encoder.classes,
-        costs=costs,
+        weights=weights,
     )
 
 

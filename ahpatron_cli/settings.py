@@ -29,9 +29,12 @@ Registered: TypeAlias = Literal["learner", "kernel", "theorem"]
 Scale: TypeAlias = Literal["none", "minmax", "standard", "unit"]
 Layout: TypeAlias = Literal["auto", "dense", "sparse"]
 Missing: TypeAlias = Literal["indicator", "zero", "mean", "refuse"]
+DecimalSign: TypeAlias = Literal[".", ","]
+SlashFormat: TypeAlias = Literal["DD/MM/YYYY", "MM/DD/YYYY"]
 Format: TypeAlias = Literal["table", "json", "jsonl", "csv", "markdown", "latex"]
 DocumentFormat: TypeAlias = Literal["table", "json"]
 RowFormat: TypeAlias = Literal["csv", "jsonl"]
+OnFault: TypeAlias = Literal["stop", "skip"]
 PredictionFormat: TypeAlias = Literal["csv", "jsonl", "table", "json"]
 SearchName: TypeAlias = Literal["grid", "halving"]
 MetricName: TypeAlias = Literal[
@@ -58,6 +61,7 @@ PANELS = (
     "Order",
     "Guarantees",
     "Models",
+    "Live streams",
     "Sweep",
     "Output",
     RARE,
@@ -88,8 +92,8 @@ class Option:
     belongs_to: Owner
     saved_as: str
     """Its key in saved models, which may be an earlier name."""
-    requires: str | None
-    """Name of the option without which this one has no effect."""
+    requires: tuple[str, ...]
+    """Names of the options without any of which this one has no effect."""
     excludes: tuple[str, ...]
     """Names of the options that contradict this one."""
     at_least: int
@@ -156,7 +160,7 @@ def option(
     usual: bool = False,
     belongs_to: Owner,
     saved_as: str | None = None,
-    requires: str | None = None,
+    requires: Collection[str] = (),
     excludes: Collection[str] = (),
     at_least: int = 0,
     below: int = LARGEST,
@@ -176,7 +180,7 @@ def option(
         usual=usual,
         belongs_to=belongs_to,
         saved_as=saved_as or "",
-        requires=requires,
+        requires=tuple(requires),
         excludes=tuple(excludes),
         at_least=at_least,
         below=below,
@@ -455,6 +459,28 @@ class Tables(Group):
         help="Empty cells, NA, null, ? become 0 and an indicator feature (indicator), 0 (zero), "
         "the column's mean (mean), or end the run (refuse).",
     )
+    na: tuple[str, ...] = option(
+        "--na",
+        default=(),
+        metavar="TEXT",
+        belongs_to="model",
+        help="Cells with this text or number are missing, too (repeatable).",
+    )
+    decimal: DecimalSign | None = option(
+        "--decimal",
+        default=None,
+        metavar="SIGN",
+        belongs_to="model",
+        help="The decimal sign of numbers that are written as text, . or ,: the other one "
+        "separates thousands. [default: ., without separators]",
+    )
+    date_format: SlashFormat | None = option(
+        "--date-format",
+        default=None,
+        metavar="FORMAT",
+        belongs_to="model",
+        help="How dates with slashes are written, DD/MM/YYYY or MM/DD/YYYY. [default: found out]",
+    )
 
     @property
     def expect_table(self) -> bool:
@@ -537,15 +563,93 @@ class Models(Group):
         excludes=("resume", "curve"),
         help="Save the learner to an .npz file at intervals; the same command continues from it.",
     )
-    save_every: int = option(
+    save_every: int | None = option(
         "--save-every",
         old=["--every"],
-        default=100_000,
+        default=None,
         belongs_to="call",
         metavar="N",
         at_least=1,
-        requires="checkpoint",
-        help="Number of rounds between checkpoints.",
+        requires=("checkpoint", "state"),
+        help="Number of rounds between two saves of --checkpoint [default: 100,000] or --state "
+        "[default: 10,048; a multiple of 64 is made of it].",
+    )
+
+
+@dataclass(frozen=True)
+class Live(Group):
+    """What `run -`, or a run on a named pipe, does as a service."""
+
+    panel = "Live streams"
+
+    state: str | None = option(
+        "--state",
+        default=None,
+        belongs_to="call",
+        metavar="FILE",
+        excludes=("checkpoint", "resume", "curve", "certify"),
+        help="Where the service lives, an .npz file: learner, schema, window and rows that wait "
+        "for their labels. Loaded if it exists, saved every --save-every rounds, once a minute, on "
+        "signals and at the end.",
+    )
+    answers: RowFormat | None = option(
+        "--answers",
+        default=None,
+        belongs_to="call",
+        metavar="FORMAT",
+        help="Answer each line by one line, {legal}: id or line, prediction, score, and what else "
+        "is known. [default with --state: the format of the input; csv for LIBSVM text]",
+    )
+    on_fault: OnFault = option(
+        "--on-fault",
+        default="stop",
+        belongs_to="call",
+        metavar="HOW",
+        help="What to do about a line that cannot be learned: {legal}. stop saves everything and "
+        "ends with exit code 65; skip counts it, answers it with an error, and goes on.",
+    )
+    rejects: str | None = option(
+        "--rejects",
+        default=None,
+        belongs_to="call",
+        metavar="FILE.jsonl",
+        requires=("on_fault",),
+        help="With --on-fault skip: append each line that was left out, with its place and the "
+        "reason.",
+    )
+    pending: int = option(
+        "--pending",
+        default=10_000,
+        belongs_to="call",
+        metavar="N",
+        at_least=1,
+        requires=("id", "state"),
+        help="Number of rows without a label that are remembered until their label comes; the "
+        "oldest are forgotten.",
+    )
+    log: str | None = option(
+        "--log",
+        default=None,
+        belongs_to="call",
+        metavar="FILE.jsonl",
+        help="Append events as JSON lines: start, figures, drift, reset, fault, saved, ended; "
+        "- for stderr.",
+    )
+    prometheus: str | None = option(
+        "--prometheus",
+        default=None,
+        belongs_to="call",
+        metavar="FILE.prom",
+        help="Write the figures in the text format of Prometheus, again and again.",
+    )
+    max_rate: str | None = option(
+        "--max-rate",
+        default=None,
+        belongs_to="call",
+        metavar="R",
+        panel="Output",
+        help="Exit with code 4 if the mistake rate, with --window that of the last rounds, is "
+        "above R at the end; 0.1 is 10 %.",
     )
 
 
@@ -714,7 +818,7 @@ class Sweep(Group):
         default=120,
         belongs_to="call",
         metavar="SECONDS",
-        requires="scheduler",
+        requires=("scheduler",),
         panel=RARE,
         help="With --scheduler: end the sweep if the cluster has no worker for this long.",
     )
@@ -1008,6 +1112,7 @@ class RunSettings(Settings):
     order: Order = Order()
     guarantees: Guarantees = Guarantees()
     models: Models = Models()
+    live: Live = Live()
     operating_point: OperatingPoint = OperatingPoint()
     output: Output = Output()
 

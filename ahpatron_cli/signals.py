@@ -82,13 +82,19 @@ class Watch:
         self._due = 0.0
         """Time of the next report."""
         self._figures: Callable[[bool], None] | None = None
+        self._before_waiting: Callable[[], None] | None = None
 
     @contextmanager
-    def ending_stream(self, figures: Callable[[bool], None]) -> Iterator[None]:
+    def ending_stream(
+        self,
+        figures: Callable[[bool], None],
+        before_waiting: Callable[[], None] | None = None,
+    ) -> Iterator[None]:
         """Context manager: signals end the stream; `figures(asked)` is called each minute (False)
-        and on SIGUSR1 (True)."""
+        and on SIGUSR1 (True), `before_waiting` before the reader waits for a pipe."""
         self._due = time.monotonic() + HEARTBEAT
         self._figures = figures
+        self._before_waiting = before_waiting
         before = signal.signal(signal.SIGUSR1, self._ask)
         _answer(self._end)
         try:
@@ -99,6 +105,7 @@ class Watch:
             raise_on_signals()
             signal.signal(signal.SIGUSR1, before)
             self._figures = None
+            self._before_waiting = None
             self.ended_by = None
 
     def end_stream(self, by: signal.Signals) -> None:
@@ -126,6 +133,8 @@ class Watch:
         """Wait until a file descriptor is readable; `StreamEnded` if a signal ends the stream."""
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
+        if self._before_waiting is not None:
+            self._before_waiting()
         self.look()
         while not poll.poll(1e3 * _LATENCY):  # signals do not interrupt it (PEP 475)
             self.look()

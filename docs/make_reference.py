@@ -19,6 +19,7 @@ from ahpatron_cli import __version__, core
 from ahpatron_cli.cli.app import application
 from ahpatron_cli.cli.help import describe
 from ahpatron_cli.core import KERNELS
+from ahpatron_cli.core.references import PUBLICATIONS
 from ahpatron_cli.core.registry import BUILT_IN
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.output.learners_text import all_learners_to_json
@@ -33,11 +34,12 @@ EXIT_CODES = {
     "not enough memory, and faults in a learner of your own",
     ExitCode.USAGE: "wrong options",
     ExitCode.FAILED_TRIALS: "a sweep ended with failed trials; the others are in the results file",
+    ExitCode.RATE_TOO_HIGH: "the mistake rate is above `--max-rate`",
     ExitCode.BAD_DATA: "bad data",
     ExitCode.NO_INPUT: "input cannot be opened",
     ExitCode.CANNOT_CREATE: "output cannot be created",
     ExitCode.IO_ERROR: "I/O error, such as a full disk",
-    ExitCode.LOCKED: "the results file is in use by another sweep",
+    ExitCode.LOCKED: "the results file or the state is in use by another process",
     ExitCode.HUNG_UP: "hung up (SIGHUP)",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
     ExitCode.BROKEN_PIPE: "the reader of `--predictions` closed the pipe; everything learned is "
@@ -115,10 +117,22 @@ def core_names() -> str:
     )
 
 
+def publications() -> str:
+    """The publications of all learners, each with the learners that it is about."""
+    learners: dict[str, list[str]] = {}
+    for kind in BUILT_IN:
+        for key in kind.references:
+            learners.setdefault(key, []).append(f"`{kind.name}`")
+    lines = [f"- {', '.join(learners[key])}: {PUBLICATIONS[key].text}\n" for key in learners]
+    return "".join(lines)
+
+
 def table(name: str) -> str:
     """The table or list of this name."""
     if name == "names of the core":
         return core_names()
+    if name == "publications":
+        return publications()
     if name.startswith("options "):
         return options_table(name.removeprefix("options "))
     if name == "exit codes":

@@ -24,7 +24,7 @@ from ahpatron_cli.settings import Settings, old_names
 from ahpatron_cli.sweep.results_file import ResultsFile
 from support.command import REPOSITORY, Ahpatron
 from support.documents import PAGES, blocks, commands, furnish, read, run, same_output
-from support.trials import make_report
+from support.trials import make_document
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,9 @@ def test_tables_are_those_of_the_declarations(page: str, reference: ModuleType) 
 def test_every_command_and_declaration_has_its_table(reference: ModuleType) -> None:
     made = {found[1] for page in PAGES for found in reference.MADE.findall(read(page))}
     wanted = {f"options {name}" for name in reference.commands()}
-    assert made == wanted | {"learners", "kernels", "exit codes", "names of the core"}
+    assert made == wanted | {
+        *("learners", "kernels", "exit codes", "names of the core", "publications")
+    }
     assert set(reference.EXIT_CODES) == set(ExitCode)
 
 
@@ -133,7 +135,7 @@ def test_the_fields_of_a_profile_are_described(tmp_path: Path) -> None:
 
 
 def test_the_json_shown_has_the_names_of_the_json_written() -> None:
-    document = to_json(make_report())
+    document = to_json(make_document())
     shown = read("docs/output.md")
     for part in (document, document["data"], document["runs"][0], document["summary"][0]):
         for name in part:

@@ -34,6 +34,7 @@ def values(name: str, text: str, learner: str = "ahpatron", rounds: int = 10_000
         ("ridge", "log:0.001:1:4", [0.001, 0.01, 0.1, 1.0]),
         ("ridge", "10^[-2:1]", [0.01, 0.1, 1.0, 10.0]),
         ("ridge", "2^[-1:1]", [0.5, 1.0, 2.0]),
+        ("ridge", "10^-2,10^1", [0.01, 10.0]),
         ("selection", "magnitude,greedy", ["magnitude", "greedy"]),
     ],
 )
@@ -48,6 +49,15 @@ def test_values_that_depend_on_the_data_keep_the_text_of_the_grid() -> None:
     steps = ["10^-1/√T", "10^0/√T", "2/T", None]
     assert texts == [(step, sigma) for step in steps for sigma in ("auto", None)]
     assert found[-1].learner_params["step"] == 0.2236  # 10/√T, up to its digits
+
+
+@pytest.mark.parametrize("text", ["10^2/sqrt(T)", "10^2/√T", "10^-1/√T", "2/T"])
+def test_a_value_is_accepted_as_tables_show_it(text: str) -> None:
+    (found,) = expand("nogd", "gaussian", [choices([f"step={text}"], ["nogd"])], 2500)
+    shown = found.texts["step"]
+    (again,) = expand("nogd", "gaussian", [choices([f"step={shown}"], ["nogd"])], 2500)
+    assert shown == text.replace("sqrt(T)", "√T")
+    assert again == found
 
 
 @pytest.mark.parametrize("rounds", [100, 12_345])

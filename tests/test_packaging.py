@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ahpatron_cli import __version__
+from ahpatron_cli.core.references import PUBLICATIONS
 from support.command import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
@@ -20,6 +21,27 @@ PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 def test_the_citation_is_of_this_version() -> None:
     citation = (REPOSITORY / "CITATION.cff").read_text()
     assert re.search(r"^version: (.*)$", citation, re.MULTILINE)[1] == __version__  # type: ignore[index]  # there is one
+
+
+def test_the_citation_has_the_publication_of_ahpatron() -> None:
+    citation = (REPOSITORY / "CITATION.cff").read_text()
+    _, _, preferred = citation.partition("preferred-citation:")
+    paper = PUBLICATIONS["liao2024"]
+    start, _, end = paper.pages.partition("-")
+    assert f'title: "{paper.title}"' in preferred
+    for name, value in (
+        ("collection-title", paper.venue),
+        ("year", paper.year),
+        ("volume", paper.volume),
+        ("issue", paper.number),
+        ("start", start),
+        ("end", end),
+        ("doi", paper.doi),
+    ):
+        assert f"\n  {name}: {value}\n" in preferred
+    for author in paper.authors:
+        given, _, family = author.rpartition(" ")
+        assert f"family-names: {family}\n      given-names: {given}\n" in preferred
 
 
 def test_what_the_build_names_is_there() -> None:

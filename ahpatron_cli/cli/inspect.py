@@ -107,6 +107,7 @@ def _inspect_model(path: str, settings: InspectSettings) -> ExitCode:
         written=written,
         last_reset=run.player.last_reset,
         memories=run.memories(),
+        live=model.live,
     )
     show(settings.document.format, document, model_text)
     return ExitCode.OK

@@ -33,7 +33,11 @@ def report(results: Results, *, settings: ReportSettings) -> ExitCode:
     from ahpatron_cli.atomic import write_atomically
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.cli.summary_output import export, print_summary
-    from ahpatron_cli.cli.sweep_session import criterion_of, warn_of_unequal_trials
+    from ahpatron_cli.cli.sweep_session import (
+        criterion_of,
+        warn_of_grid_ends,
+        warn_of_unequal_trials,
+    )
     from ahpatron_cli.sweep.summary import choose_trials, summarise_trials
 
     raise_on_signals()
@@ -49,6 +53,7 @@ def report(results: Results, *, settings: ReportSettings) -> ExitCode:
     criterion = criterion_of(settings.summary)
     summary = summarise_trials(trials, merged.headers, criterion)
     warn_of_unequal_trials(summary, stderr)
+    warn_of_grid_ends(summary, stderr)
     export(summary, trials, settings.summary, output=settings.output, stderr=stderr)
     print_summary(summary, trials, settings.summary, format=settings.output.format)
     return ExitCode.OK

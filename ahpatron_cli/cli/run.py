@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ahpatron_cli.checkpoints import SavedRun
-    from ahpatron_cli.cli.session import Job, Session
+    from ahpatron_cli.cli.session import RunJob, Session
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.model_file import OptionValue
     from ahpatron_cli.runner import RunOptions, Setup
@@ -48,8 +48,9 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     One pass in file order needs little memory, however large the file;
     --shuffle and --repeats hold the file in memory.
     """
+    from ahpatron_cli.cli.live import check_live, is_live, run_live, wants_service
     from ahpatron_cli.cli.run_output import check_output
-    from ahpatron_cli.cli.session import Job
+    from ahpatron_cli.cli.session import RunJob
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.setups import preparation_of
 
@@ -58,18 +59,23 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     _check_resumed(settings)
     notes: list[str] = []
     setups = _setups(settings, notes.append)
-    job = Job(
+    job = RunJob(
         setups=setups,
         options=_run_options(settings, setups),
         preparation=preparation_of(settings.data, settings.tables, settings.given),
         paths=_files(paths, settings),
     )
+    check_live(settings, job.paths)
+    if is_live(job.paths) and wants_service(settings):
+        for note in notes:
+            stderr.note(note)
+        return run_live(job, settings, _decisive(settings), stderr)
     check_output(settings, job.paths)
     saved = _saved_run(job, settings, stderr)
     for note in [*notes, *_without_effect(job, settings)]:
         stderr.note(note)
     session = _play(job, saved, settings, stderr)
-    return _exit_code(session, stderr)
+    return _exit_code(session, settings, stderr)
 
 
 def _check_resumed(settings: RunSettings) -> None:
@@ -118,7 +124,7 @@ def _run_options(settings: RunSettings, setups: list[Setup]) -> RunOptions:
         metrics=settings.output.metrics,
         window=settings.output.window or 0,
         curve=settings.output.curve is not None,
-        costs=weights,
+        weights=weights,
         probability=settings.operating_point.probability,
         threshold=parse_threshold(settings.operating_point.threshold),
         certify=settings.guarantees.certify,
@@ -167,12 +173,12 @@ def _check_rereadable(path: str) -> None:
         raise usage(problem, "write it to a file first")
 
 
-def _saved_run(job: Job, settings: RunSettings, stderr: Stderr) -> SavedRun | None:
+def _saved_run(job: RunJob, settings: RunSettings, stderr: Stderr) -> SavedRun | None:
     """The model that the run continues or is saved to; None if there is none."""
     models = settings.models
     if not (models.save or models.resume or models.checkpoint):
         return None
-    from ahpatron_cli.checkpoints import SavedRun
+    from ahpatron_cli.checkpoints import CHECKPOINT_EVERY, SavedRun
 
     if not len(job.paths) == len(job.setups) == job.options.repeats == 1:
         problem = "a model requires one file, one learner and one pass"
@@ -185,7 +191,7 @@ def _saved_run(job: Job, settings: RunSettings, stderr: Stderr) -> SavedRun | No
         save=models.save,
         resume=models.resume,
         checkpoint=models.checkpoint,
-        every=models.save_every,
+        every=models.save_every or CHECKPOINT_EVERY,
         learner=job.setups[0].source,
         options=_decisive(settings),
     )
@@ -205,7 +211,7 @@ def _decisive(settings: RunSettings) -> dict[str, OptionValue]:
     return found
 
 
-def _without_effect(job: Job, settings: RunSettings) -> Iterator[str]:
+def _without_effect(job: RunJob, settings: RunSettings) -> Iterator[str]:
     """Notes about options that have no effect."""
     passes = len(job.setups) * job.options.repeats
     writes_rows = settings.output.predictions is not None
@@ -217,7 +223,7 @@ def _without_effect(job: Job, settings: RunSettings) -> Iterator[str]:
         yield "--probability has no effect without --predictions: it adds columns to the rows"
 
 
-def _warms_up(job: Job) -> bool:
+def _warms_up(job: RunJob) -> bool:
     """Whether anything is computed from the first rows before the first round."""
     from ahpatron_cli.atomic import is_file
 
@@ -230,9 +236,9 @@ def _warms_up(job: Job) -> bool:
     return not all(is_file(path) for path in job.paths)  # the schema of a pipe
 
 
-def _play(job: Job, saved: SavedRun | None, settings: RunSettings, stderr: Stderr) -> Session:
+def _play(job: RunJob, saved: SavedRun | None, settings: RunSettings, stderr: Stderr) -> Session:
     """Run on all files, write the output files, and print the table."""
-    from ahpatron_cli.cli.run_output import export, print_reports
+    from ahpatron_cli.cli.run_output import export, print_documents
     from ahpatron_cli.cli.session import Session
     from ahpatron_cli.output.predictions import open_predictions
 
@@ -251,24 +257,26 @@ def _play(job: Job, saved: SavedRun | None, settings: RunSettings, stderr: Stder
         try:
             session.run()
         except UserError:
-            if session.reports:  # show the results of the files before the faulty one
-                print_reports(output, session.reports, stderr)
+            if session.documents:  # show the results of the files before the faulty one
+                print_documents(output, session.documents, stderr)
             raise
         with deferred():  # signals wait, so that all output files are written or none
             opened.close()
-            export(output, session.reports, session.curves)
-    print_reports(output, session.reports, stderr)
+            export(output, session.documents, session.curves)
+    print_documents(output, session.documents, stderr)
     return session
 
 
-def _exit_code(session: Session, stderr: Stderr) -> ExitCode:
+def _exit_code(session: Session, settings: RunSettings, stderr: Stderr) -> ExitCode:
     """The exit code, with a note if the run did not end by itself."""
+    from ahpatron_cli.cli.run_output import rate_code
+
     if session.reader_left:
         stderr.note("the reader of the predictions closed the pipe; all other results are written")
         return ExitCode.BROKEN_PIPE
     if session.ended_by is None:
-        return ExitCode.OK
-    last = session.reports[-1].runs[0]
+        return rate_code(session.documents, settings.live.max_rate, stderr)
+    last = session.documents[-1].runs[0]
     rows = last.rounds + last.unlabelled
     stderr.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
     return ExitCode(128 + signal.Signals[session.ended_by])

@@ -9,10 +9,11 @@ import numpy as np
 
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.stderr import Stderr
-from ahpatron_cli.errors import usage
+from ahpatron_cli.data.cells import number
+from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.output.formats import to_text, write
 from ahpatron_cli.output.predictions import STDOUT, check_predictions_path
-from ahpatron_cli.records import Curve, Report, grouped
+from ahpatron_cli.records import Curve, RunDocument, grouped
 from ahpatron_cli.runner import RunResult
 from ahpatron_cli.settings import Output, RunSettings
 
@@ -25,6 +26,7 @@ def check_output(settings: RunSettings, inputs: Sequence[str]) -> None:
         raise usage(problem, "write the results to a file: --out FILE")
     if output.out:
         format_of_suffix(output.out, output.format)
+    highest_rate(settings.live.max_rate)
     if output.curve:
         from ahpatron_cli.output.pictures import picture_format
 
@@ -37,20 +39,22 @@ def check_output(settings: RunSettings, inputs: Sequence[str]) -> None:
         "--predictions": None if output.predictions == STDOUT else output.predictions,
         "--save": settings.models.save,
         "--checkpoint": settings.models.checkpoint,
+        "--prometheus": settings.live.prometheus,
+        "--state": settings.live.state,
     }
     check_outputs(files, inputs)
 
 
-def print_reports(output: Output, reports: Sequence[Report], stderr: Stderr) -> None:
-    """Print the reports on stdout, or on stderr if stdout is used for the predictions."""
+def print_documents(output: Output, documents: Sequence[RunDocument], stderr: Stderr) -> None:
+    """Print the documents on stdout, or on stderr if stdout is used for the predictions."""
     if output.predictions == STDOUT:
-        text = to_text(reports, output.format, stderr.terminal())
+        text = to_text(documents, output.format, stderr.terminal())
         stderr.show(text)
     else:
-        write(lambda terminal: to_text(reports, output.format, terminal), output.format)
+        write(lambda terminal: to_text(documents, output.format, terminal), output.format)
 
 
-def export(output: Output, reports: Sequence[Report], curves: Sequence[Curve]) -> None:
+def export(output: Output, documents: Sequence[RunDocument], curves: Sequence[Curve]) -> None:
     """Write the files of --out and --curve."""
     if output.curve:
         from ahpatron_cli.output.pictures import write_curve
@@ -58,7 +62,33 @@ def export(output: Output, reports: Sequence[Report], curves: Sequence[Curve]) -
         write_curve(output.curve, curves)
     if output.out:
         format = format_of_suffix(output.out, output.format)
-        write_atomically(output.out, to_text(reports, format))
+        write_atomically(output.out, to_text(documents, format))
+
+
+def highest_rate(text: str | None) -> float | None:
+    """Parse the value of --max-rate: a share from 0 to 1."""
+    if text is None:
+        return None
+    value = number(text)
+    if value is None or not 0 <= value <= 1:
+        raise usage(f"--max-rate takes a number from 0 to 1, got {text!r}", "0.1 is 10 %")
+    return value
+
+
+def rate_code(documents: Sequence[RunDocument], limit: str | None, stderr: Stderr) -> ExitCode:
+    """The exit code by --max-rate, with a warning about each rate that is too high."""
+    highest = highest_rate(limit)
+    code = ExitCode.OK
+    if highest is None:
+        return code
+    for document in documents:
+        for run in document.runs:
+            rate = run.window.mistake_rate if run.window else run.mistake_rate
+            if rate > highest:
+                of = f"the last {run.window.rounds:,} rounds" if run.window else "all rounds"
+                stderr.warn(f"{run.learner}: {rate:.2%} mistakes in {of}, above --max-rate {limit}")
+                code = ExitCode.RATE_TOO_HIGH
+    return code
 
 
 def curves_of(

@@ -25,8 +25,8 @@ from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import (
     Dataset,
-    DataSummary,
     Preparation,
+    ReadData,
     RowsInMemory,
     load,
     stream,
@@ -36,7 +36,7 @@ from ahpatron_cli.data.labels import NewLabelError
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import UserError, usage
 from ahpatron_cli.output.predictions import PredictionWriter, label_names
-from ahpatron_cli.records import Curve, Report
+from ahpatron_cli.records import Curve, RunDocument
 from ahpatron_cli.runner import (
     Observer,
     Run,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Job:
+class RunJob:
     """What `run` does: these learners on these files."""
 
     paths: Sequence[str]
@@ -75,7 +75,7 @@ class _Finished:
 
     path: str
     dataset: Dataset
-    summary: DataSummary
+    read: ReadData
     setups: Sequence[Setup]
     results: Sequence[RunResult]
     load_seconds: float
@@ -85,15 +85,15 @@ class _Finished:
 class Session:
     """A run of learners on one file after the other, with progress messages."""
 
-    job: Job
+    job: RunJob
     stderr: Stderr
     saved: SavedRun | None
     """Set if the run continues a model or is saved."""
     predictions: PredictionWriter | None
     keeps_results: bool
     """Whether anything but the predictions and the table is written."""
-    reports: list[Report] = field(default_factory=list, init=False)
-    """The report of each file."""
+    documents: list[RunDocument] = field(default_factory=list, init=False)
+    """The document of each file."""
     curves: list[Curve] = field(default_factory=list, init=False)
     """The learning curve of each learner on each file."""
     ended_by: str | None = field(default=None, init=False)
@@ -115,18 +115,18 @@ class Session:
     def run(self) -> None:
         """Run on all files, or until a signal ends a stream."""
         for path in self.job.paths:
-            self.reports.append(self._run_file(path))
+            self.documents.append(self._run_file(path))
             if self.ended_by:
                 return
 
-    def _run_file(self, path: str) -> Report:
+    def _run_file(self, path: str) -> RunDocument:
         """Run all learners and repeats on one file.
 
         A file is scanned for its labels first if outputs are written row by row, or if labels have
         weights. Otherwise the run assumes the labels of the first rows, and starts again if a later
         row has another label.
         """
-        may_restart = not (self.saved or self.predictions or self.job.options.costs)
+        may_restart = not (self.saved or self.predictions or self.job.options.weights)
         try:
             finished = self._run_learners(path, may_restart=may_restart)
         except NewLabelError as found:
@@ -139,7 +139,14 @@ class Session:
             windowed = self.job.options.window > 0
             curves = curves_of(path, finished.results, names_path=several, windowed=windowed)
             self.curves += curves
-        self._note_and_warn(finished)
+        warn_about(
+            self.job,
+            finished.dataset,
+            finished.read,
+            finished.setups,
+            finished.results,
+            self.stderr,
+        )
         return self._report(finished)
 
     def _run_learners(self, path: str, *, may_restart: bool) -> _Finished:
@@ -157,14 +164,14 @@ class Session:
             with self._shown(source, progress, passes=len(runs) * options.repeats):
                 results = self._learn(dataset, runs, progress)
             self.ended_by = watch.ended_by
-            summary = dataset.summary()
+            read = dataset.finish()
         if not options.in_memory:  # reading alternated with learning: subtract the latter
             learning = sum(result.seconds for result in results)
             load_seconds = max(time.perf_counter() - started - learning, 0.0)
         return _Finished(
             path=path,
             dataset=dataset,
-            summary=summary,
+            read=read,
             setups=setups,
             results=results,
             load_seconds=load_seconds,
@@ -233,7 +240,7 @@ class Session:
             except ParameterError as error:
                 faults[setup.learner] = error
         if not runs:
-            raise _no_learner(list(faults.values()))
+            raise no_learner(list(faults.values()))
         for learner, fault in faults.items():
             self.stderr.warn(f"{fault}; left out: {learner}")
         return runs
@@ -291,38 +298,18 @@ class Session:
             if not self.job.options.in_memory:
                 watch.end_stream(signal.SIGPIPE)
 
-    # Messages and the report ----------------------------------------------------------------------
+    # Messages and the document --------------------------------------------------------------------
 
-    def _note_and_warn(self, finished: _Finished) -> None:
-        """Print the notes and warnings about a file."""
-        scale = finished.dataset.encoder.scale
-        for note in finished.summary.notes:
-            self.stderr.note(note)
-        own_kernels = [setup.learner for setup in finished.setups if setup.kind.own_kernel]
-        for learner in own_kernels if scale != "none" else ():
-            self.stderr.note(f"--scale {scale} is applied, but {learner} does not need it")
-        warnings = [text for result in finished.results for text in result.warnings]
-        if finished.summary.sorted_labels and not self.job.options.shuffle:
-            warnings.append("the rows are sorted by label; --shuffle permutes them")
-        warnings += near_tie_warning(result.record for result in finished.results)
-        encoder = finished.dataset.encoder
-        kernels = {setup.kernel for setup in finished.setups if setup.kernel}
-        unshifted = any(KERNELS[name].distance is None for name in kernels)
-        if encoder.scaler and not encoder.dense and unshifted:
-            warnings.append(f"--scale {scale} divides sparse data and does not shift them")
-        for warning in dict.fromkeys(warnings):
-            self.stderr.warn(warning)
-
-    def _report(self, finished: _Finished) -> Report:
-        """The report of a file."""
-        summary = finished.summary
+    def _report(self, finished: _Finished) -> RunDocument:
+        """The document of a file."""
+        read = finished.read
         runs = [
-            structs.replace(result.record, unlabelled=summary.unlabelled, ended_by=self.ended_by)
+            structs.replace(result.record, unlabelled=read.unlabelled, ended_by=self.ended_by)
             for result in finished.results
         ]
-        return Report(
+        return RunDocument(
             version=__version__,
-            data=summary.record,
+            data=read.record,
             runs=runs,
             load_seconds=finished.load_seconds,
             shuffled=self.job.options.shuffle,
@@ -338,7 +325,7 @@ class Session:
 
         return certified(
             dataset=finished.dataset,
-            data=finished.summary.record,
+            data=finished.read.record,
             setups=finished.setups,
             results=finished.results,
             seed=options.seed,
@@ -346,7 +333,35 @@ class Session:
         )
 
 
-def _no_learner(faults: Sequence[ParameterError]) -> UserError:
+def warn_about(
+    job: RunJob,
+    dataset: Dataset,
+    read: ReadData,
+    setups: Sequence[Setup],
+    results: Sequence[RunResult],
+    stderr: Stderr,
+) -> None:
+    """Print the notes and warnings about a file on which these setups have run."""
+    encoder = dataset.encoder
+    scale = encoder.scale
+    for note in read.notes:
+        stderr.note(note)
+    own_kernels = [setup.learner for setup in setups if setup.kind.own_kernel]
+    for learner in own_kernels if scale != "none" else ():
+        stderr.note(f"--scale {scale} is applied, but {learner} does not need it")
+    warnings = [text for result in results for text in result.warnings]
+    if read.sorted_labels and not job.options.shuffle:
+        warnings.append("the rows are sorted by label; --shuffle permutes them")
+    warnings += near_tie_warning(result.record for result in results)
+    kernels = {setup.kernel for setup in setups if setup.kernel}
+    unshifted = any(KERNELS[name].distance is None for name in kernels)
+    if encoder.scaler and not encoder.dense and unshifted:
+        warnings.append(f"--scale {scale} divides sparse data and does not shift them")
+    for warning in dict.fromkeys(warnings):
+        stderr.warn(warning)
+
+
+def no_learner(faults: Sequence[ParameterError]) -> UserError:
     """The error if no learner can run on a file."""
     problem = "; ".join(dict.fromkeys(map(str, faults)))
     names = [fault.name for fault in faults if fault.kind == "missing"]

@@ -31,9 +31,9 @@ def check_summary_output(
 
         picture_format(summary.plot)
     if summary.html:
-        from ahpatron_cli.output.html_report import check_report_path
+        from ahpatron_cli.output.html_page import check_page_path
 
-        check_report_path(summary.html)
+        check_page_path(summary.html)
     files = {"--plot": summary.plot, "--html": summary.html, "--out": output.out}
     check_outputs({**files, **more}, inputs)
 
@@ -54,9 +54,9 @@ def export(
 
         write_plot(summary.plot, results, summary.x)
     if summary.html:
-        from ahpatron_cli.output.html_report import write_report
+        from ahpatron_cli.output.html_page import write_page
 
-        write_report(summary.html, results, summary.x)
+        write_page(summary.html, results, summary.x)
     if output.out:
         format = format_of_suffix(output.out, output.format)
         write_atomically(output.out, _text(results, trials, summary, format=format))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.cli.sweep_session import Runner
     from ahpatron_cli.records import Outcome
-    from ahpatron_cli.sweep.config import Job
+    from ahpatron_cli.sweep.config import SweepJob
     from ahpatron_cli.sweep.plan import Search
     from ahpatron_cli.sweep.results_file import ResultsFile
 
@@ -62,7 +63,7 @@ def sweep(paths: Paths = None, *, settings: SweepSettings) -> ExitCode:
         if settings.sweep.dry_run:
             print_estimate(search, stored_trials(path), settings.order.jobs)
             return ExitCode.OK
-        with _results_file(settings) as results:
+        with _results_file(settings, search) as results:
             outcomes = _run(search, results, run, stderr)
     return _show(search, results, outcomes, settings, stderr)
 
@@ -83,7 +84,7 @@ def _check(settings: SweepSettings) -> None:
         raise usage(problem, "`report --tune-repeats` takes the merged results of all parts")
 
 
-def _check_repeats(job: Job) -> None:
+def _check_repeats(job: SweepJob) -> None:
     """Refuse --tune-repeats if no permutation is left to report on."""
     tune = job.settings.summary.tune_repeats
     if tune and tune >= job.settings.order.repeats:
@@ -110,7 +111,7 @@ def _runner(settings: SweepSettings, stderr: Stderr) -> Runner:
     )
 
 
-def _search(job: Job, folder: Path, stderr: Stderr) -> Search:
+def _search(job: SweepJob, folder: Path, stderr: Stderr) -> Search:
     """The trials of a job, and how they are searched; parsed files are stored in `folder`."""
     from ahpatron_cli.cli.sweep_session import check_axis_of, criterion_of, parse_shard
     from ahpatron_cli.sweep.plan import Search, plan
@@ -127,13 +128,19 @@ def _search(job: Job, folder: Path, stderr: Stderr) -> Search:
     return Search(trials, criterion=criterion, halving=halving, shard=part)
 
 
-def _results_file(settings: SweepSettings) -> ResultsFile:
+def _results_file(settings: SweepSettings, search: Search) -> ResultsFile:
     """The results file, with a header that describes this call."""
     from ahpatron_cli.cli.sweep_session import parse_shard
     from ahpatron_cli.sweep.results_file import ResultsFile
     from ahpatron_cli.sweep.trial import environment
 
-    header = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    header: dict[str, Any] = {
+        "date": started,
+        **environment(),
+        "command": shlex.join(["ahpatron", *sys.argv[1:]]),
+    }
+    header["learners"] = search.learners
     part = parse_shard(settings.sweep.shard)
     if part[1] > 1:
         header["shard"] = list(part)
@@ -160,9 +167,15 @@ def _show(
     from ahpatron_cli.cli.summary_output import export, print_summary
     from ahpatron_cli.sweep.summary import summarise_trials
 
-    summary = summarise_trials(outcomes, results.contents.headers, search.criterion)
+    summary = summarise_trials(
+        outcomes,
+        results.contents.headers,
+        search.criterion,
+        order=search.learners,
+    )
     session.warn_of_results(summary, outcomes, stderr)
     session.warn_of_unequal_trials(summary, stderr)
+    session.warn_of_grid_ends(summary, stderr)
     session.note_other_editions(results.contents.trials, outcomes, path=results.path, stderr=stderr)
     export(summary, outcomes, settings.summary, output=settings.output, stderr=stderr)
     print_summary(summary, outcomes, settings.summary, format=settings.output.format)

@@ -16,6 +16,7 @@ from ahpatron_cli.number_text import counted, percent
 from ahpatron_cli.records import Outcome, grouped
 from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.settings import Summary
+from ahpatron_cli.sweep.grid_ends import grid_ends
 from ahpatron_cli.sweep.plan import SHORT_ROUNDS, Search, estimated_seconds, learner_and_data
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile, read_results
 from ahpatron_cli.sweep.summary import (
@@ -28,6 +29,8 @@ from ahpatron_cli.sweep.summary import (
 )
 from ahpatron_cli.sweep.trial import Trial
 
+MOST_ENDS = 6
+"""Number of ends of grids that a warning names."""
 _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 Runner: TypeAlias = Callable[[Sequence[Trial]], Iterator[Outcome | None]]
 """A function that runs trials and yields outcomes as they finish, and None while waiting."""
@@ -211,13 +214,16 @@ def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: 
 
 
 def warn_of_unequal_trials(summary: SweepSummary, stderr: Stderr) -> None:
-    """Warn, even with --quiet, of trials that are missing, and of several editions.
+    """Warn, even with --quiet, of missing trials, and of several machines or editions.
 
     Some formats have no room for footnotes.
     """
     names: dict[str, list[str]] = {}
     for found in summary.datasets:
         _warn_of_missing_trials(found, stderr)
+        if len(found.timed_on) > 1:
+            machines = "; ".join(found.timed_on)
+            stderr.warn(f"{found.name}: seconds of several machines are averaged: {machines}")
         for one in found.settings:
             editions = names.setdefault(one.learner, [])
             if one.name not in editions:
@@ -226,6 +232,17 @@ def warn_of_unequal_trials(summary: SweepSummary, stderr: Stderr) -> None:
         if len(editions) > 1:
             listed = ", ".join(editions)
             stderr.warn(f"{learner} was run in several versions: {listed}")
+
+
+def warn_of_grid_ends(summary: SweepSummary, stderr: Stderr) -> None:
+    """Warn of best values that lie at the end of their grid, and so may not be the best."""
+    ends = [str(end) for found in summary.datasets for end in grid_ends(found)]
+    if not ends:
+        return
+    shown = "; ".join(ends[:MOST_ENDS])
+    if len(ends) > MOST_ENDS:
+        shown += f"; and {len(ends) - MOST_ENDS} more"
+    stderr.warn(f"best at the end of its grid, so a wider grid may be better: {shown}")
 
 
 def _warn_of_missing_trials(found: DatasetSummary, stderr: Stderr) -> None:

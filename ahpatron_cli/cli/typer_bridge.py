@@ -23,7 +23,15 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_type_hints
 import typer
 
 from ahpatron_cli.errors import one_of, usage
-from ahpatron_cli.settings import Given, Option, Registered, Settings, all_options, parts_of
+from ahpatron_cli.settings import (
+    Given,
+    Option,
+    Registered,
+    Settings,
+    all_options,
+    listed,
+    parts_of,
+)
 
 R = TypeVar("R")
 Value: TypeAlias = bool | int | str | list[str] | None
@@ -108,9 +116,9 @@ def check_combinations(options: dict[str, Option], given: Given) -> None:
     for name, option in options.items():
         if name not in given:
             continue
-        if option.requires is not None and option.requires not in given:
-            required = options[option.requires]
-            raise usage(f"{option.flag} requires {required.flag}")
+        if option.requires and given.isdisjoint(option.requires):
+            required = [options[one].flag for one in option.requires]
+            raise usage(f"{option.flag} requires {listed(required)}")
         for other in option.excludes:
             if other in given:
                 flag = options[other].flag

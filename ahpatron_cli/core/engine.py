@@ -16,23 +16,22 @@ import copy
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.random import default_rng  # slow to import: not while the first row waits
 from numpy.typing import ArrayLike
 
 from ahpatron_cli.core.calibration import Calibration
 from ahpatron_cli.core.conversion import Conversion
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
-from ahpatron_cli.core.expansion import Hypothesis
+from ahpatron_cli.core.journal import COUNTED, Block, Journal
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import SHARED, Learner
+from ahpatron_cli.core.loop import Loop, check_finite
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, RowsLike, as_rows, sliced
 from ahpatron_cli.core.state import State, StateReader
-from ahpatron_cli.core.tally import Tally, class_margins
+from ahpatron_cli.core.tally import Tally
 
 ALGORITHM = 8
 """Version of the learners: raised when any count on the same stream may have changed."""
@@ -42,273 +41,6 @@ UNCOUNTED_BLOCKS = 1024
 """Scores are counted after so many blocks,"""
 UNCOUNTED_SCORES = 2**20
 """or after so many numbers."""
-
-
-class Loop:
-    """The loop over the rounds of a block, for one learner and its f.
-
-    `classes` is () for labels -1 and +1, or (k,) for k classes on one S, with labels 0, 1, …. Then
-    f has a column per class and y is a direction: +1 for the true class, -1 for the best other
-    class, 0 elsewhere. The margin is y·f(x), so an update reads the same in both cases.
-
-    A mistake by a tie, margin 0, is always an update: sign(0) = +1, so f(x) = 0 is wrong for the
-    label -1; of several classes with the same f(x), the first is predicted.
-    """
-
-    first: int
-    """Number of rounds before the current block."""
-    weights: list[float] | None
-    """Weights of the examples of the current block."""
-    updates = 0
-    """Number of updates in the current block."""
-    margin_updates = 0
-    """Number of updates with a margin > 0 in the current block."""
-
-    def __init__(
-        self, learner: Learner, kernel: Kernel, classes: tuple[int, ...], seed: Sequence[int]
-    ) -> None:
-        self.learner = learner
-        self.classes = classes
-        learner.rng = default_rng(seed)
-        for name in ("update_below", "next_call"):  # instance attributes are faster to read
-            setattr(learner, name, getattr(learner, name))
-        self.f: Any = learner.begin(kernel, classes) if classes else learner.begin(kernel)
-
-    def run(
-        self, block: Points, labels: Floats, *, weights: list[float] | None, first: int
-    ) -> Floats | list[float]:
-        """Run a block that starts at round `first`; return f(x) of each round before its update."""
-        self.first = first
-        self.weights = weights
-        self.updates = 0
-        self.margin_updates = 0
-        self.learner.weight = 1.0
-        self.learner.finish_round(self.f)
-        self.f.open(block)
-        scores: Floats | list[float]
-        if self.classes:
-            scores = self._class_rounds(labels)
-            total = scores.sum()
-        else:
-            scores = self._rounds(labels)
-            total = sum(scores)
-        self.f.close()
-        if not math.isfinite(total):
-            _check_finite(np.array(scores))
-        return scores
-
-    def _rounds(self, labels: Floats) -> list[float]:
-        """The rounds of a block with labels -1 and +1."""
-        learner = self.learner
-        f = self.f
-        first = self.first
-        weights = self.weights
-        update = learner.update
-        updates = 0
-        margin_updates = 0
-        scores = [0.0] * len(labels)
-        values = f.values
-        rounding = f.rounding
-        scale = f.scale
-        empty = f.size == 0
-        below = learner.update_below
-        call = learner.next_call - first
-        for t, y in enumerate(labels.tolist()):
-            value = values[t]
-            if -rounding <= value <= rounding:  # possibly only rounding of a sum that cancels
-                value = f.exact_value(t)
-            scores[t] = value = value * scale
-            margin = y * value
-            if margin < below or margin == 0.0 > y or empty or t == call:
-                # as in `_update`, inlined: a call would take 2 % of the time
-                learner.round = first + t
-                f.t = t
-                if weights is not None:
-                    learner.weight = weights[t]
-                if update(f, y, margin) is not False:
-                    updates += 1
-                    if margin > 0.0:
-                        margin_updates += 1
-                if f.successor is not None:
-                    f = self._succeed()
-                values = f.values
-                rounding = f.rounding
-                scale = f.scale
-                empty = f.size == 0
-                below = learner.update_below
-                call = learner.next_call - first
-        self.updates = updates
-        self.margin_updates = margin_updates
-        return scores
-
-    def _class_rounds(self, labels: Floats) -> Floats:
-        """The rounds of a block with several classes on one S."""
-        learner = self.learner
-        f = self.f
-        first = self.first
-        scores = np.empty((len(labels), *self.classes))
-        margins: list[float] = []
-        rivals: list[int] = []
-        start = 0
-        stop = 0
-        below = learner.update_below
-        call = learner.next_call - first
-        empty = f.size == 0
-        for t, true in enumerate(labels.astype(np.int64).tolist()):
-            if t == stop:  # compute margins of several rounds: valid until the next update
-                ahead = 1 if below == math.inf else 8
-                start = t
-                stop = min(t + ahead, len(labels))
-                values = f.class_values(start, stop)
-                scores[start:stop] = values
-                found_margins, found_rivals = class_margins(values, labels[start:stop])
-                margins = found_margins.tolist()
-                rivals = found_rivals.tolist()
-            margin = margins[t - start]
-            rival = rivals[t - start]
-            if margin < below or (margin == 0.0 and rival < true) or empty or t == call:
-                y = np.zeros(self.classes)
-                y[true] = 1.0
-                y[rival] = -1.0
-                f = self._update(t, y, margin)
-                stop = t + 1
-                below = learner.update_below
-                call = learner.next_call - first
-                empty = f.size == 0
-        return scores
-
-    def _update(self, t: int, y: Floats, margin: float) -> Any:
-        """Have the learner update f in round t of the block; return f, or its successor."""
-        learner = self.learner
-        f = self.f
-        learner.round = self.first + t
-        f.t = t
-        if self.weights is not None:
-            learner.weight = self.weights[t]
-        if learner.update(f, y, margin) is not False:
-            self.updates += 1
-            if margin > 0.0:
-                self.margin_updates += 1
-        if f.successor is None:
-            return f
-        return self._succeed()
-
-    def _succeed(self) -> Any:
-        """Replace f by its successor and open the rest of the current block on it."""
-        before = self.f
-        after = before.successor
-        if not before.is_interrupted:  # else the update has closed the block itself
-            before.close()
-        before.successor = None
-        self.f = after
-        after.open(before.block, before.t + 1)
-        return after
-
-    def state_dict(self) -> State:
-        """State of the learner, of f and of the random generator, as a nested dict."""
-        return {
-            "learner": self.learner.state_dict(),
-            "f": self.f.state_dict(),
-            "random": self.learner.rng.bit_generator.state,
-        }
-
-    def load_state_dict(self, state: StateReader, rounds: int) -> None:
-        """Restore a state that was saved after `rounds` rounds."""
-        self._load_random(state)
-        learner = self.learner
-        learner.round = rounds
-        loaded = state.value("learner", learner)
-        f = state.value("f", self.f, learner.successors)
-        if loaded is not learner or not isinstance(f, Hypothesis):
-            raise state.refusal("f", f"is not a hypothesis of {learner.name}")
-        limit = learner.most_kept
-        if limit is not None and f.size is not None and f.size > limit:
-            raise state.refusal("f", "keeps more examples than the budget")
-        self.f = f
-
-    def _load_random(self, state: StateReader) -> None:
-        """Restore the state of the random generator."""
-        random = state.take("random")
-        generator = self.learner.rng.bit_generator
-        try:
-            numbers = list(random["state"].values())
-            numbers.append(random["has_uint32"])
-            numbers.append(random["uinteger"])
-            if min(numbers) < 0:
-                raise ValueError  # older versions of NumPy only warn
-            generator.state = random
-        except (TypeError, ValueError, KeyError, OverflowError, AttributeError):
-            raise state.refusal("random", "is not the state of a random generator") from None
-
-
-@dataclass(slots=True, eq=False)
-class Block:
-    """A block of rounds, and what came of it once it was learned.
-
-    One object serves both the journal and the counts: rows that arrive one by one need one each.
-    """
-
-    first: int
-    """Number of rounds before the block."""
-    points: Points | None
-    """The examples; None once no journal needs them, so that their memory can be used again."""
-    labels: Floats
-    weights: list[float] | None
-    scores: Floats
-    """f(x) of each round before its update, until they are counted."""
-    updates: int = 0
-    """Updates in all loops."""
-    margin_updates: int = 0
-
-
-COUNTED: Floats = np.empty(0)
-"""In place of the scores of blocks that were counted."""
-
-
-class Journal:
-    """What restores a player after a block that failed: a state, and the blocks learned since.
-
-    A copy of the state before each block would be slow. One is made when learning has taken 300
-    times as long as the last copy, or when the blocks need too much memory. So copies take less
-    than 1 % of the time, and learning the blocks again takes as long as 300 copies at most. (Both
-    are looked at after 64 rounds or more, so there may be a few single rows in addition.) Only if
-    the memory decides, as with 4,000 dense columns, and S has more than 1,000 examples, copies
-    take a few per cent. When the state is copied has no effect on any result.
-    """
-
-    max_rounds = 2**15
-    max_numbers = 2**23
-    """Numbers in the examples of the blocks (64 MB): with 2**20, copies took 3 % of the time."""
-
-    def __init__(self, loops: Sequence[Loop], rounds: int) -> None:
-        begun = time.perf_counter()
-        self.states = [copy.deepcopy(loop.state_dict()) for loop in loops]
-        self.first = rounds
-        self.blocks: list[Block] = []
-        self._numbers = 0
-        # the round from which to ask `is_over`: asking before each single row would be slow
-        self.ask_from = rounds + BLOCK
-        now = time.perf_counter()
-        self._lasts_until = now + 300 * (now - begun)
-
-    def add(self, block: Block, points: Points) -> None:
-        """Note a block that was learned from these points."""
-        self.blocks.append(block)
-        self._numbers += points.stored
-
-    def end(self) -> None:
-        """Let go of the examples. The blocks themselves may be waiting to be counted."""
-        for block in self.blocks:
-            block.points = None
-
-    def is_over(self, rounds: int) -> bool:
-        """Whether another journal should begin, after `rounds` rounds."""
-        self.ask_from = rounds + BLOCK
-        if rounds - self.first >= self.max_rounds:
-            return True
-        if self._numbers >= self.max_numbers:
-            return True
-        return time.perf_counter() >= self._lasts_until
 
 
 class Player:
@@ -514,7 +246,14 @@ class Player:
 
     # Learning -----------------------------------------------------------------------------------
 
-    def feed(self, rows: RowsLike, labels: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+    def feed(
+        self,
+        rows: RowsLike,
+        labels: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        answered: Floats | None = None,
+    ) -> Floats:
         """Predict and learn from these rows, in order, one round per row.
 
         Parameters
@@ -524,18 +263,25 @@ class Player:
             -1 or +1; with more than two classes 0, 1, ….
         weights : array of shape (n,), optional
             Weights of the examples, for learners with `takes_costs`.
+        answered : array like the result, optional
+            Scores with which these rows were answered earlier, if their labels came late: these are
+            counted. The learner still judges f(x) as it is now.
 
         Returns
         -------
         array of shape (n,), or (n, k) with k classes
             f(x) of each round before its update.
         """
-        scores = self._feed(rows, labels, weights)
+        scores = self._feed(rows, labels, weights, answered)
         return scores.copy()  # the caller may change it before it is counted
 
     @np.errstate(over="ignore", invalid="ignore")
     def _feed(
-        self, data: RowsLike, given_labels: ArrayLike, given_weights: ArrayLike | None
+        self,
+        data: RowsLike,
+        given_labels: ArrayLike,
+        given_weights: ArrayLike | None,
+        answered: Floats | None = None,
     ) -> Floats:
         """As `feed`; the scores may not be changed."""
         start = time.perf_counter()
@@ -554,10 +300,14 @@ class Player:
                     weights=own,
                     scores=scores[part],
                 )
+                if answered is not None:
+                    block.answered = answered[part]
                 self._learn_block(block)
                 done = part.stop
         except NumericalError as error:
-            raise error.shifted(done) from None
+            fault = error.shifted(done)
+            fault.learned = scores[:done]
+            raise fault from None
         finally:
             if not self._rounds:  # no row was learned: the next piece is the first one
                 self.conversion.forget()
@@ -578,6 +328,8 @@ class Player:
             for loop in self._loops:
                 block.updates += loop.updates
                 block.margin_updates += loop.margin_updates
+            if block.answered is not None:
+                block.scores = block.answered
             self._uncounted.append(block)
             self._rounds = block.first + points.size
             if journal is None:
@@ -707,7 +459,7 @@ class Player:
                     scores[part] = values[0]
                 else:
                     scores[part] = np.stack(values, axis=1)
-                _check_finite(scores[part])
+                check_finite(scores[part])
                 done = stop
         except NumericalError as error:
             raise error.shifted(done) from None
@@ -846,13 +598,6 @@ class Player:
 
 def _restored(learner: Learner, kernel: Kernel, options: State, state: State) -> Player:
     return Player(learner, kernel, **options).load_state_dict(state)
-
-
-def _check_finite(scores: Floats) -> None:
-    values = scores.reshape(len(scores), -1)
-    finite = np.isfinite(values).all(axis=1)
-    if not finite.all():
-        raise NumericalError("f(x) is not a finite number", int(finite.argmin()))
 
 
 def _one_row(row: RowsLike) -> RowsLike:

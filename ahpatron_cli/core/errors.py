@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 
 class CoreError(Exception):
@@ -25,6 +25,9 @@ class ParameterError(CoreError, ValueError):
 
 class NumericalError(CoreError, ArithmeticError):
     """A value cannot be computed; `row` is the index (from 0) within the rows passed."""
+
+    learned: Any = None
+    """f(x) of the first of these rows, which were learned before the error."""
 
     def __init__(self, message: str, row: int) -> None:
         super().__init__(message, row)

@@ -248,8 +248,7 @@ class Expansion(Hypothesis):
         assert self.points is not None
         n = self.n
         if not self._dropped and self.size == n:  # S is the same as before
-            same = np.arange(n)
-            self.points.keep(same, unmoved=n)
+            self.points.shorten(n)
             self.a = self.a[:n]
         else:
             if self._matrix is not None:

@@ -41,7 +41,7 @@ class Weighting:
     origin: Floats
     weights: Floats
     relevance: Floats
-    fresh: float
+    new_feature_scale: float
 
     def change_from(self, weights: Floats) -> float:
         """Mean of `|log(P_j/weights_j)|` over the features, each of weight R_j."""
@@ -77,9 +77,9 @@ class Metric(Stateful):
         the mean of the values that are not 0 if it exceeds 8 times the deviation, else 0.
     weights : array
         P, the factor of each feature; 0 for features that were 0 in all rows.
-    fresh : float
+    new_feature_scale : float
         P of a feature of spread 1 that has not varied yet. The spread of a feature that was 0 in
-        all rows is the square of its first nonzero value x, so its weight is fresh/|x|.
+        all rows is the square of its first nonzero value x: its weight is new_feature_scale/|x|.
     relevance : array
         R, which sums to 1 over the features that vary; 0 for the others.
     """
@@ -98,7 +98,7 @@ class Metric(Stateful):
         "columns": "#w",
         **dict.fromkeys(arrays, "w"),
         "rounds": float,
-        "fresh": float,
+        "new_feature_scale": float,
     }
     first: Floats
     scale: Floats
@@ -114,7 +114,7 @@ class Metric(Stateful):
         for name in self.arrays:
             setattr(self, name, np.empty(0))
         self.rounds = 0.0
-        self.fresh = 1.0
+        self.new_feature_scale = 1.0
         self._note_shifted()
 
     def check(self, state: StateReader) -> None:
@@ -130,7 +130,7 @@ class Metric(Stateful):
         shifted = self.columns[self.origin != 0.0]
         self._shifted = shifted.astype(np.int32)
 
-    def expect(self, points: Points) -> None:
+    def weigh_new_features(self, points: Points) -> None:
         """Set the weight of features that are nonzero for the first time, from their first value.
 
         S and all earlier examples are 0 there, so the weight had no effect before.
@@ -145,12 +145,12 @@ class Metric(Stateful):
             return
         if not self.weights.any():  # the first nonzero row is scaled to length 1
             in_first_row = np.count_nonzero(owners == owners[0])
-            self.fresh = 1.0 / math.sqrt(in_first_row)
+            self.new_feature_scale = 1.0 / math.sqrt(in_first_row)
         places, earliest = np.unique(places, return_index=True)  # in order of time
         values = values[earliest]
         self.first[places] = values
         self.scale[places] = _inverse_size(values)
-        weights = self.fresh / np.maximum(np.abs(values), TINY)
+        weights = self.new_feature_scale / np.maximum(np.abs(values), TINY)
         self.weights[places] = np.minimum(weights, HUGE)
 
     def _unweighted_sparse(self, points: SparsePoints) -> tuple[Any, Any, Any]:
@@ -172,7 +172,7 @@ class Metric(Stateful):
         return owners, unset[numbers], rest[owners, numbers]
 
     def add(self, points: Points) -> None:
-        """Add examples, after `expect`, to the statistics."""
+        """Add examples, after `weigh_new_features`, to the statistics."""
         self.rounds += points.size
         if isinstance(points, SparsePoints):
             self._add_sparse(points.csr.without_zeros())
@@ -257,7 +257,7 @@ class Metric(Stateful):
     def weighted(self, points: Points) -> Points:
         """Examples as points of the kernel: `P·(x - origin)`, within ±`FAR`.
 
-        Features that were 0 in all rows so far are divided by their own |x|, times `fresh`.
+        Features that were 0 in all rows so far have the weight new_feature_scale/|x| for each x.
         """
         rows: CsrRows | None = None
         if isinstance(points, SparsePoints):
@@ -281,7 +281,7 @@ class Metric(Stateful):
         z = x - origin
         z *= weights
         if not weights.all():
-            z = np.where(weights > 0.0, z, self.fresh * np.sign(x))
+            z = np.where(weights > 0.0, z, self.new_feature_scale * np.sign(x))
         found = _points(rows, z)
         if not found.largest < FAR * FAR / 2.0:  # κ is 0 that far away, whatever the distance is
             found = _points(rows, np.clip(z, -FAR, FAR))
@@ -303,13 +303,13 @@ class Metric(Stateful):
         empty = (self.rounds - self.count) / self.rounds  # 1 - p
         empty[empty <= CANCELLED] = 0.0
         deviation = np.sqrt(variance + empty * mean**2)
-        on = deviation > CANCELLED * np.abs(mean)
-        on &= self.count > 0.0  # later rows of the block may have values where none counts yet
+        varies = deviation > CANCELLED * np.abs(mean)
+        varies &= self.count > 0.0  # later rows of the block may have its first values
         # (1 - p)·mean² <= spread, so a column with an origin is 0 in less than 1/64 of the rows
-        shifted = on & (np.abs(mean) > 8.0 * deviation)
-        origin = np.divide(mean, self.scale, out=np.zeros(len(on)), where=shifted)
-        deviation = np.divide(deviation, self.scale, out=np.abs(self.first), where=on)
-        return origin, np.maximum(deviation, TINY), on
+        shifted = varies & (np.abs(mean) > 8.0 * deviation)
+        origin = np.divide(mean, self.scale, out=np.zeros(len(varies)), where=shifted)
+        deviation = np.divide(deviation, self.scale, out=np.abs(self.first), where=varies)
+        return origin, np.maximum(deviation, TINY), varies
 
     def proposed(self, t: int, gradients: Floats | None, classes: int) -> Weighting:
         """The weights that follow from the statistics; t is that of λ.
@@ -317,36 +317,36 @@ class Metric(Stateful):
         `gradients` are the mean over S of the squared gradients of f in the current metric, summed
         over the classes; without them, all features are equally relevant.
         """
-        origin, deviation, on = self._deviations()
-        features = max(int(np.count_nonzero(on)), 1)
+        origin, deviation, varies = self._deviations()
+        features = max(int(np.count_nonzero(varies)), 1)
         base = 1.0 / features
-        shares = np.full(len(on), base)
+        shares = np.full(len(varies), base)
         if gradients is not None:
-            sloping = on & (gradients > 0.0)
+            sloping = varies & (gradients > 0.0)
             scaled = gradients * (self.weights * deviation) ** 2
             scaled = np.where(sloping, scaled, 0.0)  # g
             total = scaled.sum()
             if 0 < total < math.inf:
-                slow = 60.0 * features
+                warm_up_rounds = 60.0 * features
                 seen = math.sqrt(max(classes - 1, 1)) * t
-                equal = max(0.1, slow / (slow + seen))  # λ
-                base *= equal
-                shares = (1 - equal) * scaled / total + base
-        relevance = np.where(on, shares, 0.0)
+                uniform_share = max(0.1, warm_up_rounds / (warm_up_rounds + seen))  # λ
+                base *= uniform_share
+                shares = (1 - uniform_share) * scaled / total + base
+        relevance = np.where(varies, shares, 0.0)
         # Σ_j var_j·P_j² before P is divided by its root; 0 if nothing varies
         square = float(relevance @ self.count) / self.rounds
         norm = math.sqrt(square) or 1.0
         weights = np.sqrt(shares) / deviation / norm
         weights = np.minimum(weights, HUGE)
         weights = np.where(self.count > 0, weights, 0.0)
-        return Weighting(origin, weights, relevance, fresh=math.sqrt(base) / norm)
+        return Weighting(origin, weights, relevance, new_feature_scale=math.sqrt(base) / norm)
 
     def adopt(self, weighting: Weighting) -> None:
         """Use these weights from now on."""
         self.origin = weighting.origin
         self.weights = weighting.weights
         self.relevance = weighting.relevance
-        self.fresh = weighting.fresh
+        self.new_feature_scale = weighting.new_feature_scale
         self._note_shifted()
 
     def gradients(self, slopes: Floats, a: Floats, points: Any) -> Floats:
@@ -466,7 +466,7 @@ class MetricExpansion(SecondOrder):
 
     def open(self, block: Points, start: int = 0) -> None:
         self._counted = start
-        self.metric.expect(block.slice(start, block.size))
+        self.metric.weigh_new_features(block.slice(start, block.size))
         super().open(self.metric.weighted(block), start)
         self.block = block
 

@@ -69,6 +69,10 @@ class Points(Stateful, ABC):
         """Append the points of another set."""
 
     @abstractmethod
+    def shorten(self, size: int) -> None:
+        """Remove the points of the last `extend`, before which there were `size`."""
+
+    @abstractmethod
     def keep(self, chosen: Integers, unmoved: int = 0) -> None:
         """Remove all other points than these; the first `unmoved` of them are in place already."""
 
@@ -108,7 +112,6 @@ class DensePoints(Points):
     """Dense points, stored as rows `[x, -‖x‖²/2, 1]`: one product gives Gaussian exponents."""
 
     state_fields: ClassVar[Any] = {"_rows": "rc"}
-    _size_before: int | None = None  # `size` before the last `extend`
     _largest_before = 0.0  # `largest` before the last `extend`
 
     def __init__(
@@ -179,17 +182,17 @@ class DensePoints(Points):
             rows = larger
             self._rows = rows
         rows[size:needed] = other._rows[: other.size]
-        self._size_before = size
         self._largest_before = self.largest
         self.size = needed
         self.largest = max(self.largest, other.largest)
 
+    def shorten(self, size: int) -> None:
+        self.size = size
+        self.largest = self._largest_before
+
     def keep(self, chosen: Integers, unmoved: int = 0) -> None:
         size = len(chosen)
         self.size = size
-        if unmoved == size == self._size_before:  # undo the last `extend`
-            self.largest = self._largest_before
-            return
         rows = self._rows
         moved = chosen[unmoved:]
         rows[unmoved:size] = rows.take(moved, axis=0, mode="clip")
@@ -291,6 +294,11 @@ class SparsePoints(Points):
     def extend(self, other: Self) -> None:
         rows = CsrRows.concatenate([self.csr, other.csr])
         half_norms = np.concatenate([self._half_norms, other._half_norms])
+        SparsePoints.__init__(self, rows, half_norms)
+
+    def shorten(self, size: int) -> None:
+        rows = self.csr.slice(0, size)
+        half_norms = self._half_norms[:size]
         SparsePoints.__init__(self, rows, half_norms)
 
     def keep(self, chosen: Integers, unmoved: int = 0) -> None:

@@ -28,6 +28,8 @@ class Publication:
         False for a manuscript.
     volume, number, pages : str
         Empty if unknown. Pages are written with a hyphen, as in "386-408".
+    doi : str
+        Without the address of the resolver; empty if it was not looked up.
     """
 
     authors: tuple[str, ...]
@@ -39,6 +41,7 @@ class Publication:
     volume: str = ""
     number: str = ""
     pages: str = ""
+    doi: str = ""
 
     @property
     def text(self) -> str:
@@ -50,7 +53,10 @@ class Publication:
             place += f"({self.number})"
         if self.pages:
             place += f", {self.pages}"
-        return f"{', '.join(self.authors)}. {self.title}. {place}, {self.year}."
+        text = f"{', '.join(self.authors)}. {self.title}. {place}, {self.year}."
+        if self.doi:
+            text += f" https://doi.org/{self.doi}"
+        return text
 
     def bibtex(self, key: str) -> str:
         """The BibTeX entry with this key, in ASCII."""
@@ -70,6 +76,7 @@ class Publication:
             "number": self.number,
             "pages": self.pages.replace("-", "--"),
             "year": str(self.year),
+            "doi": self.doi,
         }
         lines = [f"  {name} = {{{value}}}," for name, value in entries.items() if value]
         return "\n".join([f"@{kind}{{{key},", *lines, "}"]).translate(_ACCENTS)
@@ -124,6 +131,7 @@ PUBLICATIONS: dict[str, Publication] = {
         volume="37",
         number="5",
         pages="1342-1372",
+        doi="10.1137/060666998",
         year=2008,
     ),
     "engel2004": Publication(
@@ -182,6 +190,7 @@ PUBLICATIONS: dict[str, Publication] = {
         volume="37",
         number="7",
         pages="8597-8604",
+        doi="10.1609/aaai.v37i7.26035",
         year=2023,
     ),
     "li2024": Publication(
@@ -197,6 +206,9 @@ PUBLICATIONS: dict[str, Publication] = {
         title="Ahpatron: A New Budgeted Online Kernel Learning Machine with Tighter Mistake Bound",
         venue=_AAAI,
         volume="38",
+        number="12",
+        pages="13782-13789",
+        doi="10.1609/aaai.v38i12.29284",
         year=2024,
     ),
     "lu2016": Publication(

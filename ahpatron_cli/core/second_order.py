@@ -43,12 +43,13 @@ class Products:
         Tables of A·k_t and of K·A·k_t.
     """
 
+    images: Floats = np.empty((0, 0))
+    moves: Floats = np.empty((0, 0))
+
     def __init__(self, matrix: Symmetric, K: Floats) -> None:
         self._matrix = matrix
         self._K = K
         self.places: dict[int, int] = {}
-        self.images: Floats = np.empty((0, 0))
-        self.moves: Floats = np.empty((0, len(K)))
         self._single_images: dict[int, Floats] = {}
         self._single_moves: dict[int, Floats] = {}
 
@@ -158,10 +159,9 @@ class Head(Stateful):
         C = self.C
         C.open(f.room, 2 * f.m)
         self._products = Products(C, f.K)
-        self._likely = np.empty(0, dtype=np.int64)
-        if f.m > 1:
+        if f.m > 1:  # the others are computed on demand
             self._likely = self.likely()
-        self._products.fetch(self._likely)  # the others are computed on demand
+            self._products.fetch(self._likely)
         self._places = self._products.places
         self._moves = self._products.moves
         self._P, self._sP = np.empty((2, len(C.V), f.m))  # p_e and s_e·p_e
@@ -441,8 +441,9 @@ class ForgettingHead(Head):
         own = self._products
         prior = self.f.prior
         if self._remembered == 1.0:  # from now on, the products of Q are needed, too
-            coming = self._likely[self._likely > self.f.t]
-            prior.fetch(coming)
+            if self.f.m > 1:
+                coming = self._likely[self._likely > self.f.t]
+                prior.fetch(coming)
             self._places = prior.places
         self._forgotten.append((len(self._log), self._remembered))
         count = self.C.count

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ahpatron_cli.core.expansion import EXACT, exact_zeros
+from ahpatron_cli.core.judging import hinge_steps
 from ahpatron_cli.core.metric import MetricExpansion
 from ahpatron_cli.core.numerics import CANCELLED, blend, cancelled, ddot
 from ahpatron_cli.core.points import Points
@@ -15,6 +16,7 @@ from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.second_order import ForgettingHead, Head, Products
 from ahpatron_cli.core.state import StateReader
 from ahpatron_cli.core.symmetric import Symmetric
+from ahpatron_cli.core.tally import mistaken
 
 CLIP = 1.5
 """Values of the heads are clipped to this before they are mixed."""
@@ -77,12 +79,12 @@ class Experience:
             step = y - self.value  # (1 - margin)·y
             self.step = step
             self.loss += step * step
-            if margin < 0.0 or (margin == 0.0 and y < 0.0):
+            if mistaken(y, margin):
                 self.mistake = True
                 self.mistakes += 1.0
 
     def judge_classes(self, true: int, step: Floats) -> None:
-        """Compare the values with the label `true` of k classes; `step` is ±1 times the losses."""
+        """Compare the values with the label `true` of k classes; `step` are `hinge_steps`."""
         values = self.value.tolist()
         slack = CANCELLED * max(max(values), -min(values))
         own = values[true]
@@ -133,10 +135,13 @@ class Tracker(Experience, ForgettingHead):
     }
     handicap = FIRST_HANDICAP
 
+    def lag(self, steady: Steady) -> float:
+        """By how many mistakes it is behind the steady head, with its handicap."""
+        return self.mistakes + self.handicap - steady.mistakes
+
     def weight_against(self, steady: Steady) -> float:
-        """w, its weight in the mixture, from the discounted numbers of mistakes."""
-        behind = self.mistakes + self.handicap - steady.mistakes
-        return 1.0 / (1.0 + math.exp(RATE * behind))
+        """w, its weight in the mixture."""
+        return 1.0 / (1.0 + math.exp(RATE * self.lag(steady)))
 
 
 class MixedValues:
@@ -206,7 +211,7 @@ class TwoMemories(MetricExpansion):
     @property
     def tracker_leads(self) -> bool:
         """Whether the tracker has more than half of the weight."""
-        return self.tracker_weight > 0.5
+        return self.tracker.lag(self.head) < 0.0
 
     @property
     def mixture(self) -> Floats:
@@ -303,10 +308,8 @@ class TwoMemories(MetricExpansion):
             self.tracker.judge(y)
             return
         true = int(y.argmax())
-        signs = np.where(y > 0, 1.0, -1.0)
         for head in self.heads:
-            step = signs - head.value
-            step[signs * step < 0.0] = 0.0  # ±1 times the hinge loss
+            step = hinge_steps(head.value, y)
             head.judge_classes(true, step)
 
     def projection(self) -> tuple[Floats, float]:

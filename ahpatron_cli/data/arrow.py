@@ -30,6 +30,8 @@ class ArrowReader:
         self.path = path
         self.padded: set[str] = set()
         """Columns with spaces around numbers, which only CSV has."""
+        self.leading_zeros: set[str] = set()
+        self.thousands: set[str] = set()
         try:
             import pyarrow
             import pyarrow.parquet

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, sliced
+from ahpatron_cli.data.faults import FaultyRow, OnFaultyRow, RecentLines
 from ahpatron_cli.data.hashes import RowHash
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.source import Source, changed, first_batches
-from ahpatron_cli.settings import Data
+from ahpatron_cli.errors import UserError
+from ahpatron_cli.settings import Data, RowFormat
 from ahpatron_cli.signals import StreamEnded, watch
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ class Batch:
     """Line number (from 1) of each example in the file."""
     ids: NDArray[np.object_] | None = None
     """The id of each example, if a table has an id column (--id)."""
+    label_only: NDArray[np.bool_] | None = None
+    """Which rows of a live stream have a label and no other cell: the label of an earlier row."""
 
     @property
     def stored(self) -> CsrRows:
@@ -49,6 +53,13 @@ class Batch:
         values = rows.values if isinstance(rows, CsrRows) else rows
         return int(np.count_nonzero(values))
 
+    @property
+    def is_label_only(self) -> NDArray[np.bool_]:
+        """`label_only` as an array, also if there are no such rows."""
+        if self.label_only is None:
+            return np.zeros(len(self.labels), dtype=bool)
+        return self.label_only
+
     def labelled(self) -> int:
         """Number of examples with a label."""
         return int(np.count_nonzero(~np.isnan(self.labels)))
@@ -60,6 +71,7 @@ class Batch:
             labels=self.labels[part],
             lines=self.lines[part],
             ids=None if self.ids is None else self.ids[part],
+            label_only=None if self.label_only is None else self.label_only[part],
         )
 
     def take(self, numbers: Integers) -> Batch:
@@ -69,6 +81,7 @@ class Batch:
             labels=self.labels[numbers],
             lines=self.lines[numbers],
             ids=None if self.ids is None else self.ids[numbers],
+            label_only=None if self.label_only is None else self.label_only[numbers],
         )
 
     def runs(self) -> Iterator[tuple[bool, Batch]]:
@@ -95,7 +108,10 @@ class Batch:
         ids = None
         if batches[0].ids is not None:
             ids = np.concatenate([batch.ids for batch in batches])
-        return Batch(rows, labels, lines, ids=ids)
+        label_only = None
+        if any(batch.label_only is not None for batch in batches):
+            label_only = np.concatenate([batch.is_label_only for batch in batches])
+        return Batch(rows, labels, lines, ids=ids, label_only=label_only)
 
 
 @dataclass
@@ -129,18 +145,29 @@ class FileInfo:
 class Reader(ABC):
     """Reader of the examples of a source: iterating over it yields batches, once.
 
-    `on_wait` is called with the number of labelled rows so far if `head` has to wait for a pipe.
+    `on_wait` is called with the number of labelled rows so far if `head` has to wait for a pipe;
+    `on_faulty_row` with each faulty row, which is then left out. Without it, the first one is
+    raised.
     """
+
+    format: RowFormat = "csv"
+    """In which format rows of a live stream are answered."""
+    header_lines = 0
+    """Number of lines before the first row that name columns."""
 
     def __init__(
         self,
         source: Source,
         data: Data,
         on_wait: Callable[[int], None] = lambda rows: None,
+        on_faulty_row: OnFaultyRow | None = None,
     ) -> None:
         self.source = source
         self._data = data
         self._on_wait = on_wait
+        self.on_faulty_row = on_faulty_row
+        self.recent = RecentLines()
+        """The lines that were read last."""
         self.rows_read = 0
         self.values_read = 0
         self.faults = 0
@@ -200,6 +227,19 @@ class Reader(ABC):
         if scanned not in (None, found) and not watch.ended_by:
             raise changed(self.source.name)
         return found
+
+    def refuse(self, line: int, error: UserError) -> None:
+        """Report a row that turned out to be faulty after it was read, or raise the error."""
+        if self.on_faulty_row is None:
+            raise error
+        raw = self.recent.line(line)
+        self._report(FaultyRow(line, raw, error))
+
+    def _report(self, row: FaultyRow) -> None:
+        """Count and report a faulty row."""
+        assert self.on_faulty_row is not None
+        self.faults += 1
+        self.on_faulty_row(row)
 
     def _note(self, batch: Batch) -> None:
         """Note what was read, before a batch is passed on."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.data.labels import PLAIN_PAIRS, show
+from ahpatron_cli.settings import DecimalSign
 
 MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None", "?"})
 """Cells that stand for a missing value."""
@@ -198,6 +201,80 @@ class Cells(NamedTuple):
 # Numbers ------------------------------------------------------------------------------------------
 
 
+def _signed(decimal: str, thousands: str) -> re.Pattern[str]:
+    """The pattern of numbers with this decimal sign and this separator of thousands."""
+    whole = rf"(?:[0-9]{{1,3}}(?:{thousands}[0-9]{{3}})+|[0-9]*)"
+    return re.compile(rf"(?=.*[0-9])[-+]?{whole}(?:{decimal}[0-9]*)?(?:[eE][-+]?[0-9]+)?")
+
+
+_SIGNED: dict[DecimalSign, re.Pattern[str]] = {",": _signed(",", r"\."), ".": _signed(r"\.", ",")}
+_THOUSANDS = {",": ".", ".": ","}
+"""What separates thousands, by the decimal sign."""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How numbers and missing cells of a table are written."""
+
+    decimal: DecimalSign | None = None
+    """The decimal sign, if the other one separates thousands; None: a point, and no separators."""
+    na: tuple[str, ...] = ()
+    """Texts and numbers that stand for missing cells, besides `MISSING`."""
+
+    @cached_property
+    def missing(self) -> frozenset[str]:
+        """All texts that stand for a missing cell."""
+        names = map(category_name, self.na)
+        return MISSING.union(self.na, names)
+
+    def number(self, cell: str) -> float | None:
+        """Parse a cell as a finite number; None if it is none."""
+        if self.decimal is None:
+            return number(cell)
+        if not _SIGNED[self.decimal].fullmatch(cell):
+            return None
+        plain = cell.replace(_THOUSANDS[self.decimal], "")
+        return number(plain.replace(",", "."))
+
+    def has_thousands(self, cell: str) -> bool:
+        """Whether a number has separators of thousands."""
+        return self.decimal is not None and _THOUSANDS[self.decimal] in cell
+
+    def cleaned(self, cells: Cells, exact: Collection[str] = ()) -> Cells:
+        """The cells without those that `na` says are missing, except in the columns `exact`."""
+        if not self.na:
+            return cells
+        columns: dict[str, Values] = {}
+        for name, values in cells.columns.items():
+            columns[name] = values if name in exact else self._without_na(values)
+        return Cells(cells.lines, columns)
+
+    def _without_na(self, values: Values) -> Values:
+        """Values of a column without those that stand for missing cells."""
+        if isinstance(values, Dates):
+            return values
+        if isinstance(values, Texts):
+            texts = ["" if self._is_na(text) else text for text in values.texts]
+            return Texts(values.codes, texts)
+        numbers = [value for value in map(self.number, self.na) if value is not None]
+        is_na = np.isin(values, numbers)
+        return np.where(is_na, np.nan, values)
+
+    def _is_na(self, text: str) -> bool:
+        return text in self.missing or category_name(text) in self.missing
+
+
+DEFAULT_SPELLING = Spelling()
+
+
+def looks_like_number(cell: str) -> DecimalSign | None:
+    """The decimal sign with which a cell, which is no plain number, would be one; else None."""
+    for sign, pattern in _SIGNED.items():
+        if pattern.fullmatch(cell):
+            return sign
+    return None
+
+
 def number(cell: str) -> float | None:
     """Parse a cell as a finite number; None if it is none."""
     try:
@@ -236,6 +313,47 @@ def number_text(value: Any) -> str:
 
 
 # Dates --------------------------------------------------------------------------------------------
+
+DateFormat: TypeAlias = Literal["ISO", "DD.MM.YYYY", "DD/MM/YYYY", "MM/DD/YYYY"]
+"""How dates of a column are written."""
+_LOCAL_DATE = re.compile(
+    r"([0-9]{1,2})([./])([0-9]{1,2})\2([0-9]{4})"
+    r"(?:[ T]([0-9]{1,2})(:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?)(?: ?([AaPp])[Mm])?)?"
+)
+"""A date that is not ISO 8601: first number, separator, second number, year; hour, rest of the
+time, and the A or P of AM or PM."""
+
+
+def readings(cell: str) -> dict[DateFormat, float]:
+    """What `days` a date or time is, in each format in which it is one."""
+    found: dict[DateFormat, float] = {}
+    value = days(cell)
+    if value is not None:
+        return {"ISO": value}
+    parts = _LOCAL_DATE.fullmatch(cell)
+    if parts is None:
+        return found
+    first, separator, second, year, hour, clock, half = parts.groups()
+    time_of_day = ""
+    if hour:
+        hours = int(hour)
+        if half:
+            hours = hours % 12 + (12 if half in "Pp" else 0)
+        time_of_day = f"T{hours:02}{clock}"
+    orders: dict[DateFormat, tuple[str, str]] = {"DD.MM.YYYY": (first, second)}
+    if separator == "/":
+        orders = {"DD/MM/YYYY": (first, second), "MM/DD/YYYY": (second, first)}
+    for form, (day, month) in orders.items():
+        value = days(f"{year}-{month:0>2}-{day:0>2}{time_of_day}")
+        if value is not None:
+            found[form] = value
+    return found
+
+
+def days_in(form: DateFormat, cell: str) -> float | None:
+    """`days` of a date or time in this format or in ISO 8601; None if it is none."""
+    found = readings(cell)
+    return found.get(form, found.get("ISO"))
 
 
 def days(cell: str) -> float | None:

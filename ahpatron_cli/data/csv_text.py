@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.data.cells import MISSING, Cells, Texts, number
+from ahpatron_cli.data.cells import DEFAULT_SPELLING, Cells, Spelling, Texts, number
 from ahpatron_cli.data.libsvm.fast import MARGIN, Places, decimals, keep_freed_memory
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, as_word
 from ahpatron_cli.errors import UserError, bad_data
@@ -36,6 +36,10 @@ PIECE_COLUMNS = 256
 """Each piece has a cost per column: wide tables have larger pieces, not fewer rows in each."""
 _PRINTABLE = bytes([ord("\n"), *range(ord(" "), 127)])
 """ASCII without characters that NumPy's parser might skip."""
+_COMMA_TO_POINT = np.arange(256, dtype=np.uint8)
+"""Bytes with which numbers with decimal commas are parsed: points are for slower functions."""
+_COMMA_TO_POINT[ord(",")] = ord(".")
+_COMMA_TO_POINT[ord(".")] = ord("x")
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -126,6 +130,12 @@ class _Layout(NamedTuple):
     ends: Integers
     """Position behind the last byte of each cell, in rows and columns."""
 
+    def with_comma(self) -> _Layout:
+        """The same text with points for decimal commas, and no number where there are points."""
+        letters = _COMMA_TO_POINT[self.letters]
+        kinds = _COMMA_TO_POINT[self.kinds]
+        return self._replace(data=letters.tobytes(), letters=letters, kinds=kinds)
+
     def numbers(
         self, part: list[int] | slice, begins: Integers, ends: Integers
     ) -> tuple[Floats, Integers]:
@@ -159,13 +169,18 @@ class CsvReader:
         read: Callable[[int], bytes],
         path: str,
         on_fault: OnFault = None,
+        spelling: Spelling = DEFAULT_SPELLING,
     ) -> None:
         self.path = path
+        self._spelling = spelling
         self._read = read
         self._line = 1
         """Number of the first line that was not parsed, from 1."""
         self.padded: set[str] = set()
         """Numeric columns with spaces around cells, as far as they were read."""
+        self.leading_zeros: set[str] = set()
+        self.thousands: set[str] = set()
+        """Numeric columns with leading zeros or separators of thousands, as far as read."""
         self._on_fault = on_fault
         self._piece = PIECE
         pieces = self._records()
@@ -273,18 +288,20 @@ class CsvReader:
         part = _as_slice(columns)
         begins = layout.begins[:, part].ravel()
         ends = layout.ends[:, part].ravel()
+        names = [self.names[column] for column in columns]
+        self._note_leading_zeros(layout, begins, ends, names)
         values = None
         others = np.empty(0, dtype=np.int64)
-        if _has_many_exponents(layout, len(begins)):
+        if self._spelling.decimal is None and _has_many_exponents(layout, len(begins)):
             rows = len(layout.ends)
             values = self._by_numpy(layout.data, columns, rows)
         if values is None:
-            values, others = layout.numbers(part, begins, ends)
+            written = layout.with_comma() if self._spelling.decimal == "," else layout
+            values, others = written.numbers(part, begins, ends)
         cells = _decoded_cells(layout.data, begins[others], ends[others])
         stripped = [cell.strip() for cell in cells]
-        found = _numbers(stripped)
+        found = _numbers(stripped, self._spelling)
         values[others] = np.array(found, dtype=np.float64)
-        names = [self.names[column] for column in columns]
         width = len(names)
         wrong: set[str] = set()
         for place, cell, bare, value in zip(others.tolist(), cells, stripped, found, strict=True):
@@ -293,11 +310,23 @@ class CsvReader:
                 self.padded.add(name)
             if value is None:
                 wrong.add(name)
+            elif self._spelling.has_thousands(cell):
+                self.thousands.add(name)
         by_name: Columns = {}
         for i, name in enumerate(names):
             if name not in wrong:
                 by_name[name] = values[i::width]
         return by_name
+
+    def _note_leading_zeros(
+        self, layout: _Layout, begins: Integers, ends: Integers, names: list[str]
+    ) -> None:
+        """Note columns with numbers like 007, which may be codes."""
+        letters = layout.letters
+        candidates = np.flatnonzero((letters[begins] == ord("0")) & (ends - begins > 1))
+        after = letters[begins[candidates] + 1]
+        zeros = candidates[after - ord("0") <= 9]
+        self.leading_zeros.update(names[i] for i in np.unique(zeros % len(names)).tolist())
 
     def _by_numpy(self, data: bytes, columns: list[int], rows: int) -> Floats | None:
         """Numbers of these columns, row by row, if all are: faster if most have exponents."""
@@ -337,9 +366,20 @@ class CsvReader:
             elif name in text:
                 columns[name] = Texts.of(cells)
             else:
-                columns[name] = _numbers_or_texts(cells)
+                columns[name] = self._numbers_or_texts(name, cells)
         numbers = np.array(lines, dtype=np.int64)
         return Cells(numbers, columns)
+
+    def _numbers_or_texts(self, name: str, cells: Sequence[str]) -> Floats | Texts:
+        """Cells as numbers if all of them are numbers or missing; else as text."""
+        found = _numbers(cells, self._spelling)
+        if None in found:
+            return Texts.of(cells)
+        if any(cell[:1] == "0" and cell[1:2].isdigit() for cell in cells):
+            self.leading_zeros.add(name)
+        if any(map(self._spelling.has_thousands, cells)):
+            self.thousands.add(name)
+        return np.array(found, dtype=np.float64)
 
     def _sound_rows(self, raw: bytes) -> Iterator[Record]:
         """Yield the rows with as many cells as the header, each with the number of its line."""
@@ -484,23 +524,15 @@ def delimiter_of(header: str) -> str:
     return max(DELIMITERS, key=unquoted.count)
 
 
-def _numbers(cells: Sequence[str]) -> list[float | None]:
+def _numbers(cells: Sequence[str], spelling: Spelling) -> list[float | None]:
     """The number in each cell; NaN if missing, None if it is no number."""
     found: dict[str, float | None] = {}
     for cell in set(cells):
-        if cell in MISSING:
+        if cell in spelling.missing:
             found[cell] = np.nan
         else:
-            found[cell] = number(cell)
+            found[cell] = spelling.number(cell)
     return [found[cell] for cell in cells]
-
-
-def _numbers_or_texts(cells: Sequence[str]) -> Floats | Texts:
-    """Cells as numbers if all of them are numbers or missing; else as text."""
-    found = _numbers(cells)
-    if None in found:
-        return Texts.of(cells)
-    return np.array(found, dtype=np.float64)
 
 
 def _end_of_records(text: bytes) -> int:

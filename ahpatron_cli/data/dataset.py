@@ -11,7 +11,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, width_of
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.encoder import Encoder, Name, Weights, as_wide_as_needed, labelled_rows
+from ahpatron_cli.data.faults import OnFaultyRow
 from ahpatron_cli.data.file_formats import is_table
 from ahpatron_cli.data.label_codes import LabelCodes, SeenLabels
 from ahpatron_cli.data.labels import OTHER, PLAIN_PAIRS, Labels, LabelTally, describe, find_labels
@@ -34,7 +35,7 @@ from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.tables import TableReader, check_features
 from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.records import DataRecord
-from ahpatron_cli.settings import Data, Layout
+from ahpatron_cli.settings import Data, Layout, RowFormat
 from ahpatron_cli.signals import StreamEnded, watch
 
 CHUNK_ROWS = 16 * BLOCK
@@ -69,7 +70,7 @@ class Preparation:
 
 
 @dataclass(frozen=True)
-class DataSummary:
+class ReadData:
     """Summary of a file after it was read."""
 
     record: DataRecord
@@ -127,7 +128,7 @@ class Dataset(ABC):
         """Labels in the order of their codes, as far as they were seen."""
         return self._seen.labels()
 
-    def costs(self, by_label: Weights) -> tuple[float, ...] | None:
+    def weights(self, by_label: Weights) -> tuple[float, ...] | None:
         """Weights of examples in the order of the labels, from --weight; None if there are none."""
         if not by_label:
             return None
@@ -141,14 +142,18 @@ class Dataset(ABC):
             return []
         return [label for label in named if not isinstance(label, str)]
 
-    def summary(self) -> DataSummary:
+    def finish(self, *, requires_labels: bool = True) -> ReadData:
         """What was read, with its hash; for a stream, call this after all batches were read.
 
-        A UserError if there is nothing to learn, or if the file has changed meanwhile.
+        A UserError if the file has changed meanwhile; also if there is nothing to learn, unless
+        the stream is answered even so.
         """
         schema = self.encoder.schema
         positive_named = schema is not None and schema.positive is not None
-        labels = self._seen.finish(self.preparation.data.limit, positive_named=positive_named)
+        labels = self._seen.labels()
+        if requires_labels:
+            limit = self.preparation.data.limit
+            labels = self._seen.finish(limit, positive_named=positive_named)
         encoding = describe(labels)
         label_names = None
         if schema:
@@ -168,7 +173,7 @@ class Dataset(ABC):
             sha256=self._sha256(),
             label_names=label_names,
         )
-        return DataSummary(
+        return ReadData(
             record=record,
             notes=notes,
             sorted_labels=self._seen.are_sorted,
@@ -181,7 +186,6 @@ class Dataset(ABC):
         """Yield raw examples in parts that are learned at once; sets `width` before each."""
         self.width = self.encoder.width
         for batch, open_rounds in _aligned(batches, first_round % BLOCK, waits):
-            self.encoder.check_width(batch, self.name)
             is_wider = width_of(batch.rows) > self.width
             step = rows  # signals are handled between batches
             if self.encoder.dense and is_wider:
@@ -214,6 +218,20 @@ class StreamedRows(Dataset):
         self._reader = reader
         self._seen.expect(expected)
 
+    @property
+    def format(self) -> RowFormat:
+        """In which format rows of this stream are answered, unless another one is asked for."""
+        return self._reader.format
+
+    @property
+    def header_lines(self) -> int:
+        """Number of lines before the first row that name columns."""
+        return self._reader.header_lines
+
+    def recent_line(self, number: int) -> bytes:
+        """The line with this number, if it was read a moment ago; else empty."""
+        return self._reader.recent.line(number)
+
     def count_rounds(self) -> int | None:
         found = self._reader.scan()
         return found.rows if found else None
@@ -233,12 +251,27 @@ class StreamedRows(Dataset):
         assert order is None, "a stream has no order except its own"
         self._reader.head(1, wait=False)  # raises `StreamEnded` if a signal came before
         waits = self._reader.source.waits
-        parts = self._parts(self._reader.batches, first_round=first_round, rows=rows, waits=waits)
-        for part in parts:
-            self._seen.check(part.labels, part.lines)
+        sound = chain.from_iterable(map(self._sound, self._reader.batches))
+        for part in self._parts(sound, first_round=first_round, rows=rows, waits=waits):
             encoded = self.encoder.encode(part, self.width)
             self._seen.count(encoded.labels)
             yield encoded
+
+    def _sound(self, batch: Batch) -> Iterator[Batch]:
+        """Yield the rows that can be learned; a faulty one is refused after those before it."""
+        try:
+            self.encoder.check_width(batch, self.name)
+            self._seen.check(batch.labels, batch.lines)
+        except UserError as fault:
+            count = len(batch.labels)
+            if count == 1:
+                self._reader.refuse(int(batch.lines[0]), fault)
+                return
+            middle = count // 2
+            yield from self._sound(batch.part(slice(0, middle)))
+            yield from self._sound(batch.part(slice(middle, count)))
+            return
+        yield batch
 
     def _expected_labels(self, named: Iterable[Name]) -> list[float]:
         found = self._reader.scan()
@@ -294,7 +327,9 @@ class RowsInMemory(Dataset):
         """Yield the raw examples in the order of these row numbers."""
         for start in range(0, len(order), CHUNK_ROWS):
             stop = start + CHUNK_ROWS
-            yield self._whole.take(order[start:stop])
+            batch = self._whole.take(order[start:stop])
+            self.encoder.check_width(batch, self.name)
+            yield batch
 
     def _sha256(self) -> str | None:
         return self._hash
@@ -342,15 +377,18 @@ def stream(
     on_wait: Callable[[int], None] = _ignore_waiting,
     *,
     may_restart: bool = False,
+    on_faulty_row: OnFaultyRow | None = None,
 ) -> StreamedRows:
     """The rows of a source as a stream; the first rows are read now and held.
 
     `continued` is the encoder of a model that is continued: then no row is read yet. `on_wait` is
     called with the number of labelled rows so far if the warm-up has to wait for a pipe. With
     `may_restart`, a file whose first labels are a plain pair is not scanned; if another label
-    follows, `batches` raises `NewLabelError` and the caller must start again.
+    follows, `batches` raises `NewLabelError` and the caller must start again. `on_faulty_row` is
+    called with each faulty row, which is then left out; without it, the first one is raised after
+    all rows before it.
     """
-    reader = reader_of(source, preparation, continued, on_wait=on_wait)
+    reader = reader_of(source, preparation, continued, on_wait=on_wait, on_faulty_row=on_faulty_row)
     if continued:
         encoder = _continuing(continued, reader, preparation)
         return StreamedRows(reader, preparation, encoder, expected=())
@@ -408,6 +446,7 @@ def reader_of(
     *,
     on_wait: Callable[[int], None] = _ignore_waiting,
     faults: FaultLog | None = None,
+    on_faulty_row: OnFaultyRow | None = None,
 ) -> Reader:
     """The reader for a source, LIBSVM text or table, chosen by its content and name.
 
@@ -420,6 +459,7 @@ def reader_of(
             source,
             preparation.data,
             on_fault=faults.add if faults else None,
+            on_faulty_row=on_faulty_row,
             may_lack_labels=preparation.may_lack_labels,
             on_wait=on_wait,
         )

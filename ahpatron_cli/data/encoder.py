@@ -58,6 +58,7 @@ class Encoder:
             labels=self.labels.encode(batch.labels),
             lines=batch.lines,
             ids=batch.ids,
+            label_only=batch.label_only,
         )
 
     def convert(self, rows: Rows, width: int = 0) -> Rows:

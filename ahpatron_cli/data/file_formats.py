@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.cells import (
+    DEFAULT_SPELLING,
+    Spelling,
     number,
 )
 from ahpatron_cli.data.csv_text import CsvReader, OnFault, delimiter_of
@@ -91,7 +93,9 @@ def looks_like_table(head: bytes) -> bool:
     return number(first_word) is None
 
 
-def open_reader(source: Source, on_fault: OnFault = None) -> CsvReader | ArrowReader:
+def open_reader(
+    source: Source, on_fault: OnFault = None, spelling: Spelling = DEFAULT_SPELLING
+) -> CsvReader | ArrowReader:
     """The reader for a table, chosen by its first bytes or its name."""
     name = source.name
     is_arrow = source.head.startswith(_ARROW_MAGIC)
@@ -103,7 +107,7 @@ def open_reader(source: Source, on_fault: OnFault = None) -> CsvReader | ArrowRe
         word = as_word(name)
         hint = JSON_HINTS[bracket].replace("FILE", word)
         raise bad_data("this is JSON, not CSV", name, line=1, hint=hint)
-    return CsvReader(source.read1, name, on_fault)
+    return CsvReader(source.read1, name, on_fault, spelling)
 
 
 def _open_arrow(source: Source) -> ArrowReader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -75,9 +76,15 @@ def infer(
         positive=labels.positive,
         id=options.id,
         dropped=[*options.drop, *index, *empty],
+        na=list(options.na),
+        decimal=options.decimal,
         label_kind=labels.kind,
     )
+    for one in seen.columns:
+        one.has_leading_zeros |= one.name in reader.leading_zeros
+        one.has_thousands |= one.name in reader.thousands
     notes = _column_notes(seen.columns, found, index=index, missing=options.missing)
+    notes += suspicions(seen.columns, found)
     return Inferred(
         schema,
         notes=(*labels.notes, *notes),
@@ -91,8 +98,8 @@ def infer_features(
     options: TableOptions,
     batches: Iterable[Cells],
     path: str,
-) -> Schema:
-    """Infer the schema of a table whose labels are elsewhere, from these rows."""
+) -> tuple[Schema, list[str]]:
+    """Infer the schema of a table whose labels are elsewhere, from these rows, and warnings."""
     features = _feature_columns(names, options)
     seen = TableStatistics(features, options)
     seen.add_all(batches)
@@ -100,13 +107,16 @@ def infer_features(
         raise no_rows(path)
     found = _infer_columns(seen.columns, options.missing, path, on_fault=None)
     used = {column.name: column for column in found.values() if column}
-    return Schema(
+    schema = Schema(
         columns=list(used.values()),
         label="",
         labels={},
         missing=options.missing,
         dropped=[name for name in names if name not in used],
+        na=list(options.na),
+        decimal=options.decimal,
     )
+    return schema, suspicions(seen.columns, found)
 
 
 def _feature_columns(names: Sequence[str], options: TableOptions) -> list[str]:
@@ -151,16 +161,22 @@ def _column_notes(
     """Notes for the user on columns that are left out or become features in a special way."""
     empty: list[str] = []
     categories: list[str] = []
+    dates: list[str] = []
     for name, column in found.items():
         if column is None:
             empty.append(name)
         elif column.categories:
-            count = len(column.categories)
+            count = f"{len(column.categories)}"
+            if column.other:
+                count = f"the {len(column.categories):,} most frequent, and one for all others"
             categories.append(f"{name} ({count})")
+        elif column.date_format != "ISO":
+            dates.append(f"{name} ({column.date_format})")
     lists = {
         "the index that pandas has written is left out": [repr(name) for name in index],
         "columns without values are left out": empty,
         "one feature per category": categories,
+        "dates": dates,
         **_gaps(seen, found, missing),
     }
     notes = []
@@ -168,6 +184,32 @@ def _column_notes(
         if names:
             shown = listed(names)
             notes.append(f"{note}: {shown}")
+    return notes
+
+
+def suspicions(seen: Sequence[ColumnStatistics], found: InferredColumns) -> list[str]:
+    """What columns may mean that they are not taken as, with the options that say so."""
+    notes = []
+    for one in seen:
+        column = found.get(one.name)
+        if column is None:
+            continue
+        name = shlex.quote(one.name)
+        option = one.reading_as_numbers if column.kind == "category" else None
+        if option:
+            example = min(one.categories)
+            count = len(one.categories)
+            notes.append(
+                f"column {one.name!r} looks like numbers ({example}), and is taken as {count:,} "
+                f"categories: {option} reads numbers, --category {name} if categories are meant"
+            )
+        if one.has_leading_zeros and column.kind == "number":
+            notes.append(
+                f"column {one.name!r} has numbers with leading zeros: if they are codes, "
+                f"--category {name}"
+            )
+        if one.has_thousands and column.kind == "number":
+            notes.append(f"column {one.name!r} has separators of thousands, which are left out")
     return notes
 
 

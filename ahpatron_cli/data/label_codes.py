@@ -123,10 +123,10 @@ class SeenLabels:
         new = set(given.tolist()) - self._seen
         first_rows = {int(np.argmax(labels == label)): label for label in new}
         for row, label in sorted(first_rows.items()):
-            self._seen.add(label)
             if not self._fits(label):
                 line = int(lines[row])
                 raise self._unexpected(label, line)
+            self._seen.add(label)
 
     def count(self, encoded: Floats) -> None:
         """Count rows by their encoded labels."""
@@ -135,12 +135,12 @@ class SeenLabels:
         self._encoded.add(encoded)
 
     def _fits(self, label: float) -> bool:
-        """Whether a label that was just seen for the first time may occur."""
+        """Whether a label that was not seen before may occur."""
         if self._codes.positive is not None or self._codes.origin == "scan":
             return True
         if self._codes.known:
             return label in self._codes.known
-        return bool(self._pairs())
+        return bool(_plain_pairs(self._seen | self._expected | {label}))
 
     def _pairs(self) -> list[tuple[float, float]]:
         """Those of `PLAIN_PAIRS` that contain all labels seen or expected."""
@@ -213,7 +213,7 @@ class SeenLabels:
         unseen = self._expected - self._seen
         if unseen:  # the first rows would have been seen
             return f"--weight names the label {show_all(unseen)}"
-        names = ",".join(map(show, sorted(self._seen)))
+        names = ",".join(map(show, sorted(self._seen | {label})))
         return (
             f"a pipe cannot be read ahead: name all labels (`--classes {names},…`) or one "
             f"against all others: `--positive {show(label)}`"

@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -16,18 +17,21 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.cells import (
     Cells,
+    DateFormat,
     Dates,
     LabelKind,
+    Spelling,
     Texts,
     Values,
     category_name,
-    days,
+    days_in,
     label_key,
+    looks_like_number,
     number,
     number_text,
 )
 from ahpatron_cli.errors import UserError, bad_data
-from ahpatron_cli.settings import Tables
+from ahpatron_cli.settings import DecimalSign, Tables
 
 Flags: TypeAlias = NDArray[np.bool_]
 Shape: TypeAlias = tuple[int, int]
@@ -50,6 +54,15 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
     """Value that replaces missing numbers and dates."""
     shares: list[float] = []
     """Values of the features of a missing category, its shares in training; if empty, all 0."""
+    other: bool = False
+    """Whether a further feature stands for all other categories: there were too many."""
+    date_format: DateFormat = "ISO"
+    """How dates are written where they are text; ISO 8601 is always read."""
+
+    @property
+    def width(self) -> int:
+        """Number of features of a cell that is not missing."""
+        return max(len(self.categories), 1) + self.other
 
     @property
     def features(self) -> list[str]:
@@ -57,6 +70,8 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         names = [self.name]
         if self.categories:
             names = [f"{self.name}={category}" for category in self.categories]
+        if self.other:
+            names.append(f"{self.name} other")
         if self.indicator:
             names.append(f"{self.name} missing")
         return names
@@ -66,7 +81,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         """Whether some of the categories are numbers: then --category has named this column."""
         return any(number(category) is not None for category in self.categories)
 
-    def numbers(self, cells: Cells, path: str) -> Floats:
+    def numbers(self, cells: Cells, path: str, spelling: Spelling) -> Floats:
         """Number, days or category code of each row; NaN if missing."""
         if self.kind == "category":
             texts = cells.texts(self.name)
@@ -75,7 +90,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
             return codes
         values = cells.columns[self.name]
         if isinstance(values, Texts):
-            return self._parsed(values, cells, path)
+            return self._parsed(values, cells, path, spelling)
         if isinstance(values, Dates):
             kind = "date"
             found = values.days()
@@ -89,9 +104,9 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
                 raise self._mixed(values, row, cells, path=path)
         return found
 
-    def _parsed(self, texts: Texts, cells: Cells, path: str) -> Floats:
+    def _parsed(self, texts: Texts, cells: Cells, path: str, spelling: Spelling) -> Floats:
         """Number or days of each cell of a column of numbers or dates that has text."""
-        read = number if self.kind == "number" else days
+        read = spelling.number if self.kind == "number" else partial(days_in, self.date_format)
         found, wrong = texts.numbers(read)
         if wrong is not None:
             raise self._mixed(texts, wrong, cells, path=path)
@@ -105,6 +120,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         """
         codes = {category: float(i) for i, category in enumerate(self.categories)}
         by_value = _by_value(codes)
+        unknown = float(len(codes)) if self.other else _UNKNOWN
 
         def code_of(cell: str) -> float:
             if cell in codes:
@@ -112,7 +128,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
             name = category_name(cell)
             if name in codes:
                 return codes[name]
-            return by_value.get(number(cell), _UNKNOWN)
+            return by_value.get(number(cell), unknown)
 
         return code_of
 
@@ -235,6 +251,10 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
     """If given, this label is +1 and all others are -1."""
     id: str | None = None
     dropped: list[str] = []
+    na: list[str] = []
+    """Texts and numbers that stand for missing cells (--na)."""
+    decimal: DecimalSign | None = None
+    """Decimal sign of numbers that are written as text (--decimal)."""
     label_kind: LabelKind = "text"
     """What the labels are, which decides how they are compared, and their type in Python."""
 
@@ -245,6 +265,11 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         for column in self.columns:
             names += column.features
         return names
+
+    @property
+    def spelling(self) -> Spelling:
+        """How numbers and missing cells are written."""
+        return Spelling(self.decimal, tuple(self.na))
 
     @property
     def is_numeric(self) -> bool:
@@ -261,6 +286,13 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         numbered = [column.name for column in self.columns if column.has_numbered_categories]
         if numbered:
             options["category"] = numbered
+        if self.na:
+            options["na"] = list(self.na)
+        if self.decimal:
+            options["decimal"] = self.decimal
+        for column in self.columns:
+            if "/" in column.date_format:
+                options["date_format"] = column.date_format
         return options
 
     def label_names(self, labels: Iterable[float | None]) -> list[str | None]:
@@ -322,13 +354,14 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         Values of the columns `copied` are returned unchanged.
         """
         start = 1
+        spelling = self.spelling
         for column in self.columns:
             name = column.name
             if name in copied:
                 yield Feature(start, cells.columns[name], name)
                 start += 1
                 continue
-            found = column.numbers(cells, path)
+            found = column.numbers(cells, path, spelling)
             absent = np.isnan(found)
             gaps = int(np.count_nonzero(absent))
             if gaps and self.missing == "refuse":
@@ -346,7 +379,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
                 if gaps:
                     values = np.where(absent, column.fill, found)
                 yield Feature(start, values, name)
-            start += max(len(column.categories), 1)
+            start += column.width
             if column.indicator:
                 indicator = absent.astype(np.float64)
                 yield Feature(start, indicator, name)
@@ -497,5 +530,10 @@ def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
         shown = f"{cell[:40]}…"
     problem = f"column {name!r} has {kind} values, and here {shown!r}"
     column = shlex.quote(name)
+    sign = looks_like_number(cell)
     hint = f"correct the cell, or train with --category {column} or --drop {column}"
+    if kind == "number" and sign:
+        hint = f"--decimal {sign} reads it as a number"
+    elif kind != "category":
+        hint += f"; if the cell means that there is no value, with --na {shlex.quote(shown)}"
     return bad_data(problem, path, line=line, hint=hint)

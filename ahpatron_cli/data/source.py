@@ -29,6 +29,8 @@ from ahpatron_cli.signals import StreamEnded, watch
 
 STDIN_NAME = "<stdin>"
 MAX_LINE = 16 << 20
+LONG_LINE_START = 1 << 16
+"""Number of first bytes that are shown of a line that is too long."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BLOCK = 1 << 20
@@ -333,6 +335,50 @@ def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
         carried = carried.removeprefix(BYTE_ORDER_MARK)
     if carried:
         yield carried
+
+
+def sound_lines(
+    source: Source, block_bytes: int, on_long_line: Callable[[bytes], None]
+) -> Iterator[bytes]:
+    """As `whole_lines`, without lines that are too long: `on_long_line` gets the start of each.
+
+    No more than `MAX_LINE` and a block are held in memory.
+    """
+    carried = b""
+    first = True
+    is_skipping = False
+    while block := source.read1(block_bytes):
+        if is_skipping:
+            end = block.find(b"\n") + 1
+            if not end:
+                continue
+            block = block[end:]
+            is_skipping = False
+        carried += block
+        if first and not BYTE_ORDER_MARK.startswith(carried):
+            carried = carried.removeprefix(BYTE_ORDER_MARK)
+            first = False
+        cut = carried.rfind(b"\n", len(carried) - len(block)) + 1
+        if cut:
+            yield from _without_long_line(carried[:cut], on_long_line)
+            carried = carried[cut:]
+        if len(carried) > MAX_LINE:
+            on_long_line(carried[:LONG_LINE_START])
+            carried = b""
+            is_skipping = True
+    if carried:
+        yield carried
+
+
+def _without_long_line(text: bytes, on_long_line: Callable[[bytes], None]) -> Iterator[bytes]:
+    """Yield these lines; only the first one can be too long, of which most was read before."""
+    end = text.find(b"\n") + 1
+    if end - 1 <= MAX_LINE:
+        yield text
+        return
+    on_long_line(text[:LONG_LINE_START])
+    if end < len(text):
+        yield text[end:]
 
 
 def _size_or_pipe(file: IO[bytes]) -> tuple[int | None, int | None]:

@@ -21,7 +21,7 @@ from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.table_statistics import TableStatistics, no_labels
 from ahpatron_cli.errors import UserError, bad_data, suggestion
 
-LabelCodes: TypeAlias = tuple[dict[str, float], list[str]]
+CodesAndNotes: TypeAlias = tuple[dict[str, float], list[str]]
 """Code of each label, and notes for the user."""
 
 
@@ -61,7 +61,7 @@ def infer_labels(seen: TableStatistics, options: TableOptions, path: str) -> Tab
         problem = f"column {options.label!r} has more than {MAX_CLASSES:,} different labels"
         raise bad_data(problem, path, hint="--positive VALUE runs one label against all others")
     else:
-        codes, notes = _label_codes(counts, kind)
+        codes, notes = _codes_of(counts, kind)
     return TableLabels(kind, counts=counts, positive=positive, codes=codes, notes=notes)
 
 
@@ -107,7 +107,7 @@ def _positive_label(
     return label
 
 
-def _one_against_others(labels: Collection[str], positive: str) -> LabelCodes:
+def _one_against_others(labels: Collection[str], positive: str) -> CodesAndNotes:
     """Codes of labels of which one is positive, and a note for the user.
 
     If there are too many labels, only the positive one has a code of its own.
@@ -119,7 +119,7 @@ def _one_against_others(labels: Collection[str], positive: str) -> LabelCodes:
     return codes, [f"label {positive} is +1, every other label -1"]
 
 
-def _label_codes(labels: Counter[str], kind: LabelKind) -> LabelCodes:
+def _codes_of(labels: Counter[str], kind: LabelKind) -> CodesAndNotes:
     """Code of each label, and notes for the user if codes differ from the labels."""
     values: dict[str, float] = {}
     for name in labels:
@@ -139,7 +139,7 @@ def _label_codes(labels: Counter[str], kind: LabelKind) -> LabelCodes:
     return _rarer_is_positive(labels)
 
 
-def _number_codes(values: Mapping[str, float]) -> LabelCodes:
+def _number_codes(values: Mapping[str, float]) -> CodesAndNotes:
     """Codes of labels that are numbers: the numbers, or -1 and +1 for two unusual ones."""
     ordered = sorted(values, key=values.__getitem__)
     codes = {name: values[name] for name in ordered}
@@ -150,7 +150,7 @@ def _number_codes(values: Mapping[str, float]) -> LabelCodes:
     return _pair(negative, positive)
 
 
-def _rarer_is_positive(labels: Counter[str]) -> LabelCodes:
+def _rarer_is_positive(labels: Counter[str]) -> CodesAndNotes:
     """Codes of two labels: +1 for the rarer; if equal, for the later in alphabetical order."""
     by_name = sorted(labels)
     negative, positive = sorted(by_name, key=labels.__getitem__, reverse=True)
@@ -161,7 +161,7 @@ def _rarer_is_positive(labels: Counter[str]) -> LabelCodes:
     return _pair(negative, positive, why=f", the rarer ({share:.3g} %)")
 
 
-def _pair(negative: str, positive: str, why: str = "") -> LabelCodes:
+def _pair(negative: str, positive: str, why: str = "") -> CodesAndNotes:
     """Codes of two labels that are not -1 and +1 themselves."""
     note = f"label {negative} is -1, {positive} is +1{why}; --positive chooses another"
     return {negative: -1.0, positive: 1.0}, [note]

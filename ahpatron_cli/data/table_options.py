@@ -8,11 +8,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
 
+from ahpatron_cli.data.cells import Spelling
 from ahpatron_cli.data.schema import listed
 from ahpatron_cli.errors import UserError, bad_data, suggestion, usage
-from ahpatron_cli.settings import Missing, Tables, deciding_texts
+from ahpatron_cli.settings import DecimalSign, Missing, SlashFormat, Tables, deciding_texts
 
-_IN_PYTHON = ("missing", "category", "drop")
+_IN_PYTHON = ("missing", "category", "drop", "na", "decimal", "date_format")
 """Options of tables that DataFrames have, too."""
 OptionText: TypeAlias = tuple[str, str]
 """The name of an option and its value as text."""
@@ -27,6 +28,11 @@ class TableOptions(Tables):
     """All labels, for pipes, whose later rows are not known when the schema is inferred."""
     given: tuple[str, ...] = ()
     """Options for tables only that the user has given, which LIBSVM text refuses."""
+
+    @property
+    def spelling(self) -> Spelling:
+        """How numbers and missing cells are written."""
+        return Spelling(self.decimal, self.na)
 
     @property
     def words(self) -> tuple[OptionText, ...]:
@@ -70,13 +76,21 @@ def options_in_python(given: Mapping[str, Any] | None, names: Collection[str]) -
     if unknown:
         legal = ", ".join(_IN_PYTHON)
         raise ValueError(f"table has no option {min(unknown)!r}: one of {legal}")
-    for option in ("category", "drop"):
+    for option in ("category", "drop", "na"):
         listed = known.get(option, ())
-        known[option] = (listed,) if isinstance(listed, str) else tuple(listed)
-    if known.get("missing", "zero") not in get_args(Missing):
-        legal = ", ".join(get_args(Missing))
-        raise ValueError(f"missing must be one of {legal}, got {known['missing']!r}")
+        words = (listed,) if isinstance(listed, str) else tuple(listed)
+        known[option] = tuple(map(str, words))
+    _check_legal(known, "missing", get_args(Missing))
+    _check_legal(known, "decimal", get_args(DecimalSign))
+    _check_legal(known, "date_format", get_args(SlashFormat))
     for name in known["category"]:
         if name not in names:
             raise _no_column(name, list(names), "X")
     return TableOptions(**known)
+
+
+def _check_legal(given: Mapping[str, Any], option: str, legal: tuple[str, ...]) -> None:
+    """Raise a ValueError if an option does not have one of its legal values."""
+    value = given.get(option)
+    if value is not None and value not in legal:
+        raise ValueError(f"{option} must be one of {', '.join(legal)}, got {value!r}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -14,43 +15,82 @@ from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.cells import (
     MISSING,
     Cells,
+    DateFormat,
     Dates,
+    Spelling,
     Texts,
     Values,
     category_name,
-    days,
-    number,
+    days_in,
+    readings,
 )
 from ahpatron_cli.data.schema import (
     Column,
+    Schema,
     cell_text,
     listed,
     mixed,
 )
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.settings import DecimalSign
 
 MAX_CATEGORIES = 1000
+"""Largest number of categories of a column with features of their own."""
+MOST_COUNTED = 100_000
+"""Largest number of categories of a column that are counted; later ones are others."""
 FEWEST_ROWS = 20
 """Smallest number of rows for which a text column with few repeated values is refused."""
+DATE_FORMATS: tuple[DateFormat, ...] = get_args(DateFormat)
 Kind: TypeAlias = Literal["number", "date", "category", "missing"]
 """Type of a cell."""
+
+
+class _Mean:
+    """Mean of the values so far, and how many they are."""
+
+    def __init__(self) -> None:
+        self.value = 0.0
+        self.count = 0
+
+    def add(self, values: Floats) -> None:
+        """Add values to the mean, also if their sum would overflow."""
+        count = len(values)
+        with np.errstate(over="ignore"):
+            mean = float(values.sum()) / count
+        if not np.isfinite(mean):
+            parts = values / count
+            mean = float(parts.sum())
+        self.count += count
+        share = count / self.count
+        earlier = self.value * (1 - share)
+        self.value = earlier + mean * share
 
 
 class ColumnStatistics:
     """Statistics of a column: counts of numbers, dates, texts and missing cells."""
 
-    def __init__(self, name: str, is_category: bool) -> None:
+    def __init__(self, name: str, options: TableOptions) -> None:
         self.name = name
-        self._is_category = is_category
+        self.is_category = name in options.category
+        self._spelling = options.spelling
+        self._slash_format = options.date_format
         self.counts: Counter[Kind] = Counter()
         self.first: dict[Kind, tuple[int, str]] = {}
         """Line and text of the first cell of each type."""
         self.categories: Counter[str] = Counter()
-        """Cells of each category, up to one more than the largest number of categories."""
-        self._mean = 0.0
-        self._averaged = 0
-        """Mean of the numbers or dates so far, and how many they are."""
+        """Cells of each category, of `MOST_COUNTED` at most."""
+        self._rows_at_limit = 0
+        """Number of cells with text when `MOST_COUNTED` was reached; 0 if it was not."""
+        self._mean = _Mean()
+        """Mean of the numbers."""
+        self._dates: dict[DateFormat, _Mean] = {}
+        """Mean of the dates in each format in which there is one."""
+        self._unlike: dict[DateFormat, tuple[int, str]] = {}
+        """Line and text of the first date that is none in this format."""
+        self.has_leading_zeros = False
+        self.has_thousands = False
+        """Whether some numbers have leading zeros or separators of thousands."""
         self.zeros = 0
 
     def add(self, values: Values, lines: Integers) -> None:
@@ -74,26 +114,38 @@ class ColumnStatistics:
             self.first[kind] = (line, cell)
         zeros = np.count_nonzero(present == 0)
         self.zeros += int(zeros)
-        self._average(present)
+        mean = self._mean if kind == "number" else self._mean_of("ISO")
+        mean.add(present)
+
+    def _mean_of(self, form: DateFormat) -> _Mean:
+        """Mean of the dates in this format."""
+        return self._dates.setdefault(form, _Mean())
 
     def _add_texts(self, cells: Texts, lines: Integers) -> None:
         """Add the cells of a batch of text to the statistics."""
-        values: dict[str, float] = {}
-        for cell, count, row in cells.counts():
-            kind, value = _kind_of(cell, is_category=self._is_category)
-            self.counts[kind] += count
+        numbers: dict[str, float] = {}
+        dates: dict[DateFormat, dict[str, float]] = {}
+        counts = cells.counts()
+        if len(self.categories) + len(cells.texts) > MOST_COUNTED:
+            counts = iter(sorted(counts, key=itemgetter(2)))  # the same in batches of any size
+        for cell, count, row in counts:
             line = int(lines[row])
+            kind, value = kind_of(cell, self._spelling, is_category=self.is_category)
+            self.counts[kind] += count
             self._note_first(kind, line, cell)
             if kind == "category":
                 self._add_category(cell, count)
-            elif kind != "missing":
-                values[cell] = value
+            elif kind == "number":
+                numbers[cell] = value
+                self._note_number(cell)
                 if value == 0:
                     self.zeros += count
-        if values:
-            found, _ = cells.numbers(lambda cell: values.get(cell, np.nan))
-            present = ~np.isnan(found)
-            self._average(found[present])
+            elif kind == "date":
+                self._note_date(cell, line, dates)
+        if numbers:
+            self._mean.add(_present(cells, numbers))
+        for form, by_text in dates.items():
+            self._mean_of(form).add(_present(cells, by_text))
 
     def _note_first(self, kind: Kind, line: int, cell: str) -> None:
         """Note a cell if it is the first of its type."""
@@ -101,27 +153,33 @@ class ColumnStatistics:
         if first is None or line < first[0]:
             self.first[kind] = (line, cell)
 
+    def _note_number(self, cell: str) -> None:
+        """Note how a number is written."""
+        if cell[0] == "0" and cell[1:2].isdigit():
+            self.has_leading_zeros = True
+        if self._spelling.has_thousands(cell):
+            self.has_thousands = True
+
+    def _note_date(self, cell: str, line: int, dates: dict[DateFormat, dict[str, float]]) -> None:
+        """Add a date to `dates`, in each format in which it is one."""
+        found = readings(cell)
+        for form, value in found.items():
+            dates.setdefault(form, {})[cell] = value
+        for form in DATE_FORMATS:
+            known = self._unlike.get(form)
+            if form not in found and (known is None or line < known[0]):
+                self._unlike[form] = (line, cell)
+
     def _add_category(self, cell: str, count: int) -> None:
         """Count cells of a category, if it is known or there are not too many of them."""
         name = cell
         if cell not in self.categories:
             name = category_name(cell)
         known = self.categories
-        if name in known or len(known) <= MAX_CATEGORIES:
+        if name in known or len(known) < MOST_COUNTED:
             known[name] += count
-
-    def _average(self, values: Floats) -> None:
-        """Add numbers or dates to the mean, also if their sum would overflow."""
-        count = len(values)
-        with np.errstate(over="ignore"):
-            mean = float(values.sum()) / count
-        if not np.isfinite(mean):
-            parts = values / count
-            mean = float(parts.sum())
-        self._averaged += count
-        share = count / self._averaged
-        earlier = self._mean * (1 - share)
-        self._mean = earlier + mean * share
+        elif not self._rows_at_limit:
+            self._rows_at_limit = known.total()
 
     def column(self, missing: str, path: str, *, may_be_mixed: bool = False) -> Column | None:
         """The inferred `Column`; None if all cells are missing.
@@ -143,37 +201,89 @@ class ColumnStatistics:
         fills = missing in ("indicator", "mean") and not indicator
         if kind == "category":
             self._check_categories(path)
-            column.categories = sorted(self.categories)
+            column.categories = self._most_frequent()
+            column.other = len(column.categories) < len(self.categories)
             if fills and not has_gaps:
-                column.shares = self._shares(column.categories)
-        elif fills or (indicator and kind == "date"):  # not 0, a date far from all others
-            column.fill = self._mean
+                column.shares = self._shares(column)
+            return column
+        mean = self._mean
+        if kind == "date":
+            column.date_format = self._date_format(path)
+            mean = self._dates[column.date_format]
+        if fills or (indicator and kind == "date"):  # not 0, a date far from all others
+            column.fill = mean.value
         return column
 
-    def _shares(self, categories: Sequence[str]) -> list[float]:
-        """Share of each category in the cells that have one."""
+    def _date_format(self, path: str) -> DateFormat:
+        """The one format in which all dates of this column are written."""
+        most_frequent = max(self._dates, key=lambda form: self._dates[form].count)
+        forms = [form for form in self._dates if form not in self._unlike]
+        if self._slash_format and self._slash_format in self._dates:
+            most_frequent = self._slash_format
+            forms = [form for form in forms if form == self._slash_format]
+        if len(forms) == 1:
+            return forms[0]
+        name = shlex.quote(self.name)
+        if not forms:
+            line, cell = self._unlike[most_frequent]
+            problem = f"column {self.name!r} has dates like {most_frequent}, and here {cell!r}"
+            hint = f"write all dates of a column alike, or train with --drop {name}"
+            raise bad_data(problem, path, line=line, hint=hint)
+        line, cell = self.first["date"]
+        problem = f"column {self.name!r} has dates like {cell!r}, with the day or the month first"
+        hint = "say which: --date-format DD/MM/YYYY, or --date-format MM/DD/YYYY"
+        raise bad_data(problem, path, line=line, hint=hint)
+
+    def _most_frequent(self) -> list[str]:
+        """The categories with features of their own, in alphabetical order."""
+        counts = self.categories
+        by_count = sorted(counts, key=lambda name: (-counts[name], name))
+        return sorted(by_count[:MAX_CATEGORIES])
+
+    def _shares(self, column: Column) -> list[float]:
+        """Share of each category in the cells that have one, and of the others."""
         rows = self.counts["category"]
-        return [self.categories[name] / rows for name in categories]
+        counts = [self.categories[name] for name in column.categories]
+        if column.other:
+            counts.append(rows - sum(counts))
+        return [count / rows for count in counts]
 
     def _check_categories(self, path: str) -> None:
-        """Refuse a text column with too many distinct values (ids, names, free text)."""
-        rows = self.counts["category"]
+        """Refuse a text column in which nearly every row is different (ids, names, free text)."""
+        rows = self._rows_at_limit or self.counts["category"]
         different = len(self.categories)
-        hardly_repeats = rows >= FEWEST_ROWS and 2 * different > rows
-        is_free_text = hardly_repeats and not self._is_category
-        if different <= MAX_CATEGORIES and not is_free_text:
+        hardly_repeats = rows >= FEWEST_ROWS and 10 * different > 9 * rows
+        if not hardly_repeats or self.is_category:
             return
-        many = str(different)
-        if different > MAX_CATEGORIES:
-            many = f"more than {MAX_CATEGORIES:,}"
-        problem = f"column {self.name!r} has {many} different texts in {rows:,} rows"
+        problem = f"column {self.name!r} has {different:,} different texts in {rows:,} rows"
         name = shlex.quote(self.name)
         hint = (
             f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
-            "; dates must be written like 2024-05-31, numbers like 1.5"
+            "; dates must be written like 2024-05-31, 31.05.2024 or 05/31/2024, numbers like 1.5"
         )
+        option = self.reading_as_numbers
+        if option:
+            hint = f"{option} reads numbers; or leave the column out: --drop {name}"
         line, _ = self.first["category"]
         raise bad_data(problem, path, line=line, hint=hint)
+
+    @property
+    def reading_as_numbers(self) -> str | None:
+        """The option with which all categories would be numbers; None if there is none."""
+        if self.is_category or not self.categories:
+            return None
+        options = []
+        for sign in get_args(DecimalSign):
+            spelling = Spelling(sign)
+            if all(spelling.number(name) is not None for name in self.categories):
+                options.append(f"--decimal {sign}")
+        return " or ".join(options) or None
+
+
+def _present(cells: Texts, values: Mapping[str, float]) -> Floats:
+    """The values of the cells that have one."""
+    found, _ = cells.numbers(lambda cell: values.get(cell, np.nan))
+    return found[~np.isnan(found)]
 
 
 def _typed(values: Floats | Dates) -> tuple[Kind, Floats]:
@@ -183,31 +293,31 @@ def _typed(values: Floats | Dates) -> tuple[Kind, Floats]:
     return "number", values
 
 
-def _kind_of(cell: str, *, is_category: bool) -> tuple[Kind, float]:
-    """Type of a cell, and its value if that is a number or a date."""
+def kind_of(cell: str, spelling: Spelling, *, is_category: bool) -> tuple[Kind, float]:
+    """Type of a cell, and its value if that is a number."""
     if cell in MISSING:
         return "missing", 0.0
     if is_category:
         return "category", 0.0
-    value = number(cell)
+    value = spelling.number(cell)
     if value is not None:
         return "number", value
-    day = days(cell)
-    if day is not None:
-        return "date", day
+    if readings(cell):
+        return "date", 0.0
     return "category", 0.0
 
 
-def faulty_rows(values: Values, kind: Kind, missing: str, is_category: bool) -> list[int]:
+def faulty_rows(values: Values, column: Column, schema: Schema, *, is_category: bool) -> list[int]:
     """Rows whose cells have another type than their column, or are missing where none may be."""
-    legal: set[Kind] = {kind}
-    if missing != "refuse":
+    legal: set[Kind] = {column.kind}
+    if schema.missing != "refuse":
         legal.add("missing")
     if isinstance(values, Texts):
         is_wrong = []
         for text in values.texts:
-            own, _ = _kind_of(text, is_category=is_category)
-            is_wrong.append(own not in legal)
+            own, _ = kind_of(text, schema.spelling, is_category=is_category)
+            is_unlike = own == "date" and days_in(column.date_format, text) is None
+            is_wrong.append(own not in legal or is_unlike)
         wrong = np.array(is_wrong, dtype=bool)[values.codes]
     else:
         own, numbers = _typed(values)
@@ -221,7 +331,7 @@ class TableStatistics:
     """Statistics of a table: those of its columns of features, and counts of its labels."""
 
     def __init__(self, features: Iterable[str], options: TableOptions) -> None:
-        self.columns = [ColumnStatistics(name, name in options.category) for name in features]
+        self.columns = [ColumnStatistics(name, options) for name in features]
         self._label = options.label or ""
         self._positive = options.positive
         self.rows = 0

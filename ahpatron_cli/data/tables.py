@@ -17,6 +17,7 @@ import numpy as np
 from ahpatron_cli.core.rows import Integers
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.cells import (
+    DEFAULT_SPELLING,
     MISSING,
     Cells,
     Values,
@@ -26,6 +27,7 @@ from ahpatron_cli.data.csv_text import OnFault
 from ahpatron_cli.data.file_formats import open_reader
 from ahpatron_cli.data.inference import Inferred, infer, pandas_index
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally
+from ahpatron_cli.data.late_labels import label_batch, split
 from ahpatron_cli.data.schema import (
     Column,
     Schema,
@@ -71,12 +73,15 @@ class TableReader(Reader):
         self._may_lack_labels = may_lack_labels
         self._on_fault = on_fault
         self._categories = frozenset(options.category)
-        self._reader = open_reader(source, self._report_if_asked)
+        self._spelling = options.spelling if schema is None else schema.spelling
+        self._reader = open_reader(source, self._report_if_asked, self._spelling)
         reader = self._reader
         self.unseen = Unseen()
         """Counts of cells that did not occur in training."""
         self.numeric: dict[str, bool] = {}
         """Columns in which every cell is a number, each with whether many of them are 0."""
+        self.on_cells: Callable[[Cells], None] = lambda cells: None
+        """Called with the cells of each batch before they become features."""
         self._head: list[Cells] = []
         """The first rows of a pipe, from which its schema was inferred."""
         remarks: tuple[str, ...] = ()
@@ -105,9 +110,9 @@ class TableReader(Reader):
         with open_source(self.source.name) as again:
             # faults of rows are reported when these are read again
             on_fault = None if self._on_fault is None else _ignore
-            reader = open_reader(again, on_fault)
+            reader = open_reader(again, on_fault, self._spelling)
             text = _columns_of_text(options)
-            batches = reader.batches(used, text, no_numbers)
+            batches = self._cleaned(reader.batches(used, text, no_numbers), options.id)
             sound = self._sound_part(batches)
             found = infer(
                 reader,
@@ -120,7 +125,8 @@ class TableReader(Reader):
                 found.tally.sha256 = again.sha256()
         self.tally = found.tally
         for name, has_zeros in found.numeric.items():
-            if name not in reader.padded:  # cells with spaces cannot be copied
+            # cells with spaces cannot be copied, nor those that are not written as usual
+            if name not in reader.padded and self._spelling == DEFAULT_SPELLING:
                 self.numeric[name] = has_zeros
         return found
 
@@ -128,7 +134,7 @@ class TableReader(Reader):
         """Infer the schema from the first rows, which are kept."""
         used = _columns_in_use(options, self._reader.names)
         text = _columns_of_text(options)
-        batches = self._reader.batches(used, text)
+        batches = self._cleaned(self._reader.batches(used, text), options.id)
         report = self._report_if_asked
         self._head = first_batches(
             self.source,
@@ -145,20 +151,33 @@ class TableReader(Reader):
         path = self._reader.path
         batches = self._sound_part(self.cells(), self._report_if_asked)
         for cells in batches:
+            self.on_cells(cells)
             if self._on_fault is not None:
                 cells = self._without_faults(cells)
-            batch = self.schema.encode(cells, path, self.unseen)
-            if not self._may_lack_labels:
-                self._check_labelled(batch)
-            self._note(batch)
-            yield batch
+            for batch in self._encoded(cells, path):
+                if not self._may_lack_labels:
+                    self._check_labelled(batch)
+                self._note(batch)
+                yield batch
+
+    def _encoded(self, cells: Cells, path: str) -> Iterator[Batch]:
+        """The rows as batches; labels without rows, which live streams may have, in their own."""
+        if self.source.rereadable:
+            yield self.schema.encode(cells, path, self.unseen)
+            return
+        features = [column.name for column in self.schema.columns]
+        for part, is_label_only in split(cells, features, self.schema.label):
+            if is_label_only:
+                yield label_batch(part, self.schema, path)
+            else:
+                yield self.schema.encode(part, path, self.unseen)
 
     @property
     def _report_if_asked(self) -> OnFault:
         """`_report` if faults do not end the reading; else None."""
         if self._on_fault is None:
             return None
-        return self._report
+        return self._report_fault
 
     def _check_labelled(self, batch: Batch) -> None:
         """Refuse a batch with a row that has no label."""
@@ -169,7 +188,7 @@ class TableReader(Reader):
             hint = "rows without labels are predicted in one pass in file order only"
             raise bad_data("this row has no label", self._reader.path, line=line, hint=hint)
 
-    def _report(self, fault: UserError) -> None:
+    def _report_fault(self, fault: UserError) -> None:
         assert self._on_fault is not None
         self.faults += 1
         self._on_fault(fault)
@@ -196,14 +215,14 @@ class TableReader(Reader):
         for column in self.schema.columns:
             rows = faulty_rows(
                 cells.columns[column.name],
-                column.kind,
-                missing=self.schema.missing,
+                column,
+                self.schema,
                 is_category=column.name in self._categories,
             )
             sound[rows] = False
             faults += [self._fault(cells, column, row) for row in rows]
         for fault in sorted(faults, key=_line_of):
-            self._report(fault)
+            self._report_fault(fault)
         if sound.all():
             return cells
         return _part(cells, np.flatnonzero(sound))
@@ -223,8 +242,8 @@ class TableReader(Reader):
         tally = LabelTally()
         label = {self.schema.label}
         with open_source(self.source.name) as again:
-            batches = open_reader(again).batches(label, label)
-            for cells in _limited(batches, self._data.limit):
+            batches = open_reader(again, None, self._spelling).batches(label, label)
+            for cells in _limited(self._cleaned(batches, None), self._data.limit):
                 labels = self.schema.label_numbers(cells, self._reader.path)
                 tally.add(labels)
             if self._data.limit is None:
@@ -249,7 +268,14 @@ class TableReader(Reader):
         text = self.schema.text_columns()
         used = text | {column.name for column in columns}
         dates = {column.name for column in columns if column.kind == "date"}
-        return self._reader.batches(used, text, no_numbers=dates, copied=copied)
+        batches = self._reader.batches(used, text, no_numbers=dates, copied=copied)
+        return self._cleaned(batches, self.schema.id)
+
+    def _cleaned(self, batches: Iterator[Cells], id_column: str | None) -> Iterator[Cells]:
+        """Batches without the cells that stand for missing ones, except in the column of ids."""
+        exact = [id_column] if id_column else []
+        for cells in batches:
+            yield self._spelling.cleaned(cells, exact)
 
 
 def _columns_in_use(options: TableOptions, names: Sequence[str]) -> set[str]:

@@ -24,7 +24,7 @@ from ahpatron_cli.records import (
     DOCUMENT_VERSION,
     DataRecord,
     Json,
-    Report,
+    RunDocument,
     plain_params,
     runs_to_json,
     to_json,
@@ -49,26 +49,28 @@ def write(text_for: Callable[[render.Terminal], str], format: str = "table") -> 
     render.print_to(sys.stdout, text_for)
 
 
-def to_text(reports: Sequence[Report], format: str, terminal: render.Terminal | None = None) -> str:
-    """Reports in one of `FORMATS`; without `terminal`, no bold type and no width limit."""
+def to_text(
+    documents: Sequence[RunDocument], format: str, terminal: render.Terminal | None = None
+) -> str:
+    """Documents in one of `FORMATS`; without `terminal`, no bold type and no width limit."""
     if format == "json":
-        documents = [to_json(report) for report in reports]
+        as_json = [to_json(document) for document in documents]
         if len(documents) == 1:
-            return json_text(documents[0])
-        return json_text(documents)
+            return json_text(as_json[0])
+        return json_text(as_json)
     if format in ("jsonl", "csv"):
-        rows = [row for report in reports for row in _run_rows(report)]
+        rows = [row for document in documents for row in _run_rows(document)]
         return rows_text(rows, format)
-    return page_text(run_page(reports), format, terminal)
+    return page_text(run_page(documents), format, terminal)
 
 
-def _run_rows(report: Report) -> Iterator[Json]:
+def _run_rows(document: RunDocument) -> Iterator[Json]:
     """One row per run, for csv and jsonl."""
-    for run in runs_to_json(report):
+    for run in runs_to_json(document):
         yield {
-            "data": report.data.path,
+            "data": document.data.path,
             **run,
-            **_label_names(report.data),
+            **_label_names(document.data),
         }
 
 
@@ -226,6 +228,8 @@ def _dataset_to_json(found: DatasetSummary) -> Json:
 
 def _matrix_to_json(summary: SweepSummary) -> Json:
     """JSON of the matrix learners x data sets and the tests over data sets; null if missing."""
+    from ahpatron_cli.sweep.summary import finite_number
+
     rows = summary.matrix.values()
     ranks = summary.ranks
     verdicts = list[list[str | None]]()
@@ -235,6 +239,7 @@ def _matrix_to_json(summary: SweepSummary) -> Json:
     return {
         "data": [found.data.path for found in summary.datasets],
         "learners": list(summary.matrix),
+        "fixed": summary.fixed,
         "mean": [[one and one.mean for one in row] for row in rows],
         "sd": [[one and one.sd for one in row] for row in rows],
         "verdict": verdicts,
@@ -243,6 +248,8 @@ def _matrix_to_json(summary: SweepSummary) -> Json:
         "mean_ranks": [ranks.mean_ranks.get(learner) for learner in summary.matrix],
         "friedman": ranks.friedman,
         "friedman_p_value": ranks.p_value,
+        "iman_davenport": finite_number(ranks.iman_davenport),
+        "iman_davenport_p_value": ranks.iman_davenport_p_value,
         "critical_difference": ranks.critical_difference,
         "groups": [list(group) for group in ranks.groups],
         "wilcoxon": [asdict(pair) for pair in ranks.pairs],
@@ -290,7 +297,6 @@ _PREPARATION = (
     "others",
     "shuffled",
     "table",
-    "costs",
 )
 """Fields of `TrialData` on the preparation of the data, in the order of JSON."""
 
@@ -298,12 +304,13 @@ _PREPARATION = (
 def _preparation(data: TrialData) -> Json:
     """JSON of how the data of a trial were prepared."""
     fields = {name: getattr(data, name) for name in _PREPARATION}
+    fields["costs"] = data.weights
     return {name: value for name, value in fields.items() if value != ()}
 
 
 def _setting(setting: Setting) -> Json:
     """JSON of a setting: summary of its runs, metric, and comparison with the best."""
-    return with_params(setting.summary) | {
+    return with_params(setting.means) | {
         "varied": plain_params(setting.varied),
         "metric_mean": setting.mean,
         "metric_sd": setting.sd,
@@ -315,4 +322,5 @@ def _setting(setting: Setting) -> Json:
         "missing_permutations": setting.missing,
         "algorithm": setting.edition.algorithm,
         "source": setting.edition.source,
+        "machines": setting.timed_on,
     }

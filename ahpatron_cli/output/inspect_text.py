@@ -9,6 +9,7 @@ from msgspec import to_builtins
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core.learners.metron import Memories
+from ahpatron_cli.core.state import State
 from ahpatron_cli.data.labels import show as show_label
 from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.model_file import Header
@@ -16,6 +17,8 @@ from ahpatron_cli.number_text import counted, percent, share, short
 from ahpatron_cli.output.escape import visible
 from ahpatron_cli.output.formats import json_text, write
 from ahpatron_cli.output.render import Terminal
+from ahpatron_cli.output.table import Column, Page, Table
+from ahpatron_cli.overview import ColumnOverview
 from ahpatron_cli.profile import Profile
 from ahpatron_cli.records import (
     DOCUMENT_VERSION,
@@ -30,6 +33,11 @@ from ahpatron_cli.sigma import SUGGESTED_LEARNER
 T = TypeVar("T")
 _MOST_LABELS = 10
 _MOST_ALARMS = 10
+_MOST_COLUMNS = 40
+"""Largest number of columns of a table that are shown."""
+_WIDEST_NAME = 24
+_WIDEST_TEXT = 20
+"""Largest widths of names and texts of columns, in characters."""
 _NAMES = 20
 """Width of the column with the names of entries, in characters."""
 
@@ -92,13 +100,16 @@ def _rows_text(rows: int, of: int) -> str:
 def profile_text(profile: Profile, terminal: Terminal) -> str:
     """The profile of a data file as text."""
     about = f"{counted(profile.rows, 'row')}, {counted(profile.features, 'feature')}"
+    if profile.columns and not profile.labels:
+        about = f"{counted(profile.rows, 'row')}, {counted(profile.features, 'column')}"
     if profile.density is not None:
         about += f", {share(profile.density)} of values stored"
     parts = [
         _joined(terminal.title(profile.path, about)),
         _section(terminal, "Notes", profile.notes),
         _section(terminal, "Labels", _labels(profile)),
-        _section(terminal, "Rows and features", _ranges(profile)),
+        _columns(profile, terminal),
+        _section(terminal, "Rows and features", _ranges(profile) if profile.examined else {}),
         _section(terminal, "Gaussian kernel", _kernel(profile)),
         _section(terminal, "Mistakes on rows drawn at random", _tried(profile)),
         _section(terminal, "Not computed", profile.unknown),
@@ -107,6 +118,98 @@ def profile_text(profile: Profile, terminal: Terminal) -> str:
         _next(profile, terminal),
     ]
     return "".join(parts)
+
+
+def _columns(profile: Profile, terminal: Terminal) -> str:
+    """A table of the columns of a table, those that need a look first if there are many."""
+    if not profile.columns:
+        return ""
+    shown = _columns_to_show(profile)
+    title = "Columns"
+    hidden = len(profile.columns) - len(shown)
+    if hidden:
+        title += f": {len(shown)} of {len(profile.columns):,}; --json has all"
+    notes = []
+    if any(one.mistake_rate is not None for one in shown):
+        notes.append(
+            "Alone %: mistakes of predicting the most frequent label so far among rows with the "
+            "same text, or with a number in the same of 64 intervals."
+        )
+    columns = [
+        Column("Column", [_cut(one.name, _WIDEST_NAME) for one in shown], left=True),
+        Column("Type", [_column_type(one) for one in shown], left=True),
+        Column("Missing %", [_missing(one, profile.rows) for one in shown], 2),
+        Column("Distinct", [_distinct(one) for one in shown], 3),
+        Column("Range or most frequent", [_content(one, profile) for one in shown], left=True),
+        Column("Alone %", [_alone(one) for one in shown]),
+    ]
+    table = Table(kind="columns", name="", title=title, columns=columns, notes=notes)
+    text = terminal.page(Page([table]))
+    return f"\n{text.rstrip()}\n"
+
+
+def _columns_to_show(profile: Profile) -> Sequence[ColumnOverview]:
+    """All columns; of many, those that need a look or tell most about the label."""
+    columns = profile.columns
+    if len(columns) <= _MOST_COLUMNS:
+        return columns
+
+    def rank(one: ColumnOverview) -> tuple[bool, float]:
+        needs_look = bool(one.constant or one.like_id or one.like or one.other_types)
+        is_plain = one.role == "feature" and not needs_look
+        return is_plain, 1.0 if one.mistake_rate is None else one.mistake_rate
+
+    chosen = sorted(columns, key=rank)[:_MOST_COLUMNS]
+    names = {one.name for one in chosen}
+    return [one for one in columns if one.name in names]
+
+
+def _column_type(one: ColumnOverview) -> str:
+    """Type of a column, or what it is besides a feature."""
+    if one.role != "feature":
+        return one.role
+    if one.constant:
+        return "constant"
+    if one.like_id:
+        return "like an id"
+    if one.like is not None:
+        return f"like {one.like}"
+    return "mixed" if one.other_types else one.type
+
+
+def _missing(one: ColumnOverview, rows: int) -> str | None:
+    if not one.missing:
+        return None
+    return percent(one.missing / rows)
+
+
+def _distinct(one: ColumnOverview) -> str:
+    if one.distinct is None:
+        return "> 10,000"
+    return f"{one.distinct:,}"
+
+
+def _content(one: ColumnOverview, profile: Profile) -> str | None:
+    """The range of numbers and dates, or the most frequent text."""
+    if one.most_frequent is not None:
+        part = share((one.most_frequent_rows or 0) / profile.rows)
+        return f"{_cut(one.most_frequent, _WIDEST_TEXT)} ({part})"
+    if isinstance(one.low, str):
+        if one.low == one.high:
+            return one.low
+        return f"{one.low} to {one.high}"
+    if one.low == one.high and one.low is not None:
+        return short(one.low, 4)
+    return _span(one.low, one.high if not isinstance(one.high, str) else None)
+
+
+def _alone(one: ColumnOverview) -> str | None:
+    return None if one.mistake_rate is None else percent(one.mistake_rate)
+
+
+def _cut(text: str, most: int) -> str:
+    """A text without its end if it is too long."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _faults(profile: Profile, terminal: Terminal) -> str:
@@ -226,11 +329,13 @@ def model_to_json(
     written: str,
     last_reset: int | None,
     memories: Sequence[Memories],
+    live: State | None,
 ) -> Json:
     """Description of a model as JSON, with the last data file and its checksum.
 
     `last_reset` is the round after which the model has started from scratch. `memories` has an
-    entry for each learner with a tracker: one, or one per class.
+    entry for each learner with a tracker: one, or one per class. `live` is what a state of a live
+    stream has in addition.
     """
     run = run_to_json(record)
     del run["this_file"]
@@ -256,6 +361,21 @@ def model_to_json(
         "rounds_since_reset": since_reset,
         "relevance": _relevance_to_json(model, relevance) or None,
         "memories": _memories_to_json(model, memories) or None,
+        "live": _live_to_json(live),
+    }
+
+
+def _live_to_json(live: State | None) -> Json | None:
+    """The counts of a live stream as JSON; a producer continues after `lines`."""
+    if live is None:
+        return None
+    counts = dict(live["counts"])
+    del counts["class"]
+    remembered = live["remembered"]
+    return {
+        **counts,
+        "pending": len(remembered["lengths"]),
+        "forgotten": remembered["forgotten"],
     }
 
 
@@ -324,10 +444,16 @@ def model_text(document: Json, terminal: Terminal) -> str:
         _section(terminal, "Data", _data_of_model(document)),
         _section(terminal, "Parameters", params),
         _section(terminal, "Stream", counts),
+        _section(terminal, "Live stream", _with_spaces(document["live"] or {})),
         _section(terminal, "Two memories", _memories(document)),
         _section(terminal, "Features of the largest relevance", _bars(document)),
     ]
     return "".join(parts)
+
+
+def _with_spaces(entries: Json) -> Json:
+    """The entries under names as people write them."""
+    return {name.replace("_", " "): value for name, value in entries.items()}
 
 
 def _data_of_model(document: Json) -> Json:

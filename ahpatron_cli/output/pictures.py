@@ -19,7 +19,7 @@ from ahpatron_cli.errors import suggestion, usage
 from ahpatron_cli.number_text import counted, int_if_integral, orders, percent
 from ahpatron_cli.output.escape import visible
 from ahpatron_cli.output.formats import rows_text
-from ahpatron_cli.output.sweep_table import friedman_text
+from ahpatron_cli.output.sweep_table import friedman_statistics
 from ahpatron_cli.records import Curve, Json, grouped
 from ahpatron_cli.sweep.statistics import OverDatasets
 from ahpatron_cli.sweep.summary import (
@@ -79,6 +79,8 @@ _HEIGHT = 3.2
 """Height of a panel, in inches."""
 _LINE = 0.18
 """Height of a text line, in inches."""
+_BAR_GAP = 0.4
+"""Distance of the bars of a critical-difference diagram, in lines of text."""
 _BAND: Look = {"alpha": 0.15, "lw": 0}
 """Matplotlib properties of a band of ± one standard deviation."""
 _FIRST_DRAWN = 0.01
@@ -379,11 +381,11 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
     """
 
     def by_time(setting: Setting) -> tuple[float, float]:
-        return setting.summary.seconds_mean, setting.cost
+        return setting.means.seconds_mean, setting.penalty
 
     front: list[Setting] = []
     for setting in sorted(settings, key=by_time):
-        if front and setting.cost >= front[-1].cost:
+        if front and setting.penalty >= front[-1].penalty:
             continue
         front.append(setting)
     return front
@@ -447,7 +449,7 @@ def _title_of_data(found: DatasetSummary) -> str:
     name = _shown(found.short)
     rounds = counted(found.data.rounds, "round")
     title = f"{name}: {rounds}"
-    counts = [one.summary.repeats for one in found.compared]
+    counts = [one.means.repeats for one in found.compared]
     repeats = max(counts)
     if repeats > 1:
         over = orders(repeats, found.data.shuffled)
@@ -559,7 +561,7 @@ def _draw_tradeoff(
     """Plot the metric against time, a dot per setting, and the Pareto front."""
 
     def dots(settings: Sequence[Setting], **look: Any) -> None:
-        seconds = [max(one.summary.seconds_mean, _FASTEST) for one in settings]
+        seconds = [max(one.means.seconds_mean, _FASTEST) for one in settings]
         values = _metric(settings)
         axes.plot(seconds, values, **look)
 
@@ -618,35 +620,61 @@ def _log_ticks(ratio: float) -> tuple[float, ...]:
 
 
 def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
-    """Plot mean ranks, a dot per learner, the best on top.
+    """Draw mean ranks as a critical-difference diagram (Demsar 2006): the best is on the left.
 
-    If Friedman's test rejects, bars connect groups that do not differ significantly.
+    If the learners differ significantly, bars connect those that Nemenyi's test does not
+    distinguish, and the critical difference is shown above the axis.
     """
     means = ranks.mean_ranks
     learners = sorted(means, key=means.__getitem__)
-    values = [means[learner] for learner in learners]
     count = len(learners)
-    places = range(count)
-    axes.plot(values, places, "o", color=_COLOURS[0], markersize=5)
-    texts = []
-    for learner, value in zip(learners, values, strict=True):
-        name = _shown(learner)
-        texts.append(f"{name}  {value:.2f}")
-    axes.set_yticks(places, texts)
-    axes.set_ylim(count - 0.5, -0.5)
-    width = 0.03 * count  # of the place of a bar
-    bars = len(ranks.groups) + 1
-    right = count + 0.2
-    axes.set_xlim(0.8, right + width * bars)
-    axes.set_xticks(range(1, count + 1))
-    axes.grid(axis="x")
-    axes.set_xlabel("mean rank; 1 is best")
-    title, _, finding = friedman_text(ranks).partition(";")
-    if finding:
-        title += "\nbars: no significant difference (Nemenyi, 5 %)"
-    axes.set_title(title)
-    for number, group in enumerate(ranks.groups, start=1):
-        place = right + width * number
-        top = learners.index(group[0])
-        bottom = learners.index(group[-1])
-        axes.plot([place, place], [top, bottom], color=INK, linewidth=2.4)
+    on_left = (count + 1) // 2
+    bars = _BAR_GAP * len(ranks.groups)
+    axes.set_xlim(1 - 0.45 * (count - 1), count + 0.45 * (count - 1))
+    axes.set_ylim(bars + on_left + 0.6, -1.6)  # downwards, in lines of text
+    axes.set_axis_off()
+    _draw_rank_axis(axes, count)
+    for place, learner in enumerate(learners):
+        rank = means[learner]
+        is_left = place < on_left
+        line = place if is_left else count - 1 - place
+        depth = bars + line + 0.8
+        side = 1 - 0.04 * (count - 1) if is_left else count + 0.04 * (count - 1)
+        axes.plot([rank, rank, side], [0, depth, depth], color=INK, linewidth=0.8)
+        axes.annotate(
+            f"{_shown(learner)}  {rank:.2f}" if is_left else f"{rank:.2f}  {_shown(learner)}",
+            xy=(side, depth),
+            xytext=(-3 if is_left else 3, 0),
+            textcoords="offset points",
+            ha="right" if is_left else "left",
+            va="center",
+        )
+    for number, group in enumerate(ranks.groups):
+        depth = 0.45 + _BAR_GAP * number
+        ends = [means[group[0]] - 0.02 * count, means[group[-1]] + 0.02 * count]
+        axes.plot(ends, [depth, depth], color=INK, linewidth=3, solid_capstyle="butt")
+    title = f"{friedman_statistics(ranks)}; {counted(ranks.datasets, 'data set')}"
+    finding = "no significant difference (5 %)"
+    if ranks.rejects:
+        finding = "bars: no significant difference (Nemenyi, 5 %)"
+        _draw_critical_difference(axes, ranks.critical_difference or 0.0)
+    axes.set_title(f"{title}\n{finding}")
+
+
+def _draw_rank_axis(axes: Axes, count: int) -> None:
+    """Draw the axis of mean ranks from 1 to `count`, with its numbers above it."""
+    axes.plot([1, count], [0, 0], color=INK, linewidth=0.8)
+    for rank in range(1, count + 1):
+        axes.plot([rank, rank], [0, -0.15], color=INK, linewidth=0.8)
+        axes.annotate(str(rank), xy=(rank, -0.2), ha="center", va="bottom")
+
+
+def _draw_critical_difference(axes: Axes, width: float) -> None:
+    """Draw the critical difference as a bar above the axis."""
+    height = -1.05
+    end = 1 + width
+    axes.plot([1, end], [height, height], color=INK, linewidth=1.2)
+    for place in (1, end):
+        axes.plot([place, place], [height - 0.12, height + 0.12], color=INK, linewidth=1.2)
+    text = f"critical difference {width:.2f}"
+    axes.annotate(text, xy=(end, height), xytext=(4, 0), textcoords="offset points", va="center")

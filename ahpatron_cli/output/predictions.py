@@ -55,8 +55,7 @@ class PredictionWriter:
 
     def abandon(self) -> None:
         """Write no more rows: the reader has closed the pipe."""
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), self._output.fileno())  # what is buffered is lost, too
+        redirected_to_nowhere(self._output)
 
     def write_rounds(
         self,
@@ -140,23 +139,10 @@ class PredictionWriter:
         return {name: cells}
 
     def _labels(self, names: Sequence[str]) -> list[str]:
-        """Labels as CSV cells or JSON values; in JSON they are numbers if all of them are."""
-        known = [name for name in names if name != OTHER]
-        if not self._as_json or label_kind(known) != "number":
-            return [self._text(name) for name in names]
-        shown = list[str]()
-        for name in names:
-            if name == OTHER:
-                shown.append(self._text(name))
-            else:
-                shown.append(name.removeprefix("+"))
-        return shown
+        return label_texts(names, as_json=self._as_json)
 
     def _text(self, text: str) -> str:
-        """A text as a CSV cell or JSON value."""
-        if not self._as_json:
-            return _csv_cell(text)
-        return json.dumps(text, ensure_ascii=not text.isprintable())
+        return text_cell(text, as_json=self._as_json)
 
     def _write(self, columns: Columns, count: int) -> None:
         """Write `count` rows; a column that is a text is the same for all rows."""
@@ -178,6 +164,33 @@ class PredictionWriter:
         self._begun = True
         self._output.write("\n".join([*lines, ""]))
         self._output.flush()  # readers of stdout wait for rows
+
+
+def label_texts(names: Sequence[str], *, as_json: bool) -> list[str]:
+    """Labels as CSV cells or JSON values; in JSON they are numbers if all of them are."""
+    known = [name for name in names if name != OTHER]
+    if not as_json or label_kind(known) != "number":
+        return [text_cell(name, as_json=as_json) for name in names]
+    shown = list[str]()
+    for name in names:
+        if name == OTHER:
+            shown.append(text_cell(name, as_json=True))
+        else:
+            shown.append(name.removeprefix("+"))
+    return shown
+
+
+def text_cell(text: str, *, as_json: bool) -> str:
+    """A text as a CSV cell or JSON value."""
+    if not as_json:
+        return _csv_cell(text)
+    return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def redirected_to_nowhere(output: Output) -> None:
+    """Let all further writes succeed without effect: the reader has closed the pipe."""
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), output.fileno())  # what is buffered is lost, too
 
 
 def _json_form(names: Iterable[str]) -> str:

@@ -100,7 +100,8 @@ class Format:
 
     def notes(self, table: Table) -> str:
         """Text of the notes and the legend of a table."""
-        sentences = [*table.notes, self.legend([table])]
+        headings = [column.heading for column in table.columns if _has_values(column)]
+        sentences = [*table.notes_with(headings), self.legend([table])]
         return self.escape(" ".join(filter(None, sentences)))
 
 
@@ -146,6 +147,8 @@ class Terminal(Format):
         self.bold = ("\x1b[1m", "\x1b[0m") if bold else ("", "")
         self._ascii = ascii
         self._hidden: dict[str, None] = {}
+        self._notes: dict[str, None] = {}
+        """The notes of all tables, each once."""
 
     @classmethod
     def of(cls, stream: TextIO) -> Terminal:
@@ -196,6 +199,9 @@ class Terminal(Format):
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
         shown = self._fitting(columns)
+        left = {column.texts[0] for column in shown}
+        headings = [one.heading for one in table.columns if self.escape(one.heading) in left]
+        self._notes.update(dict.fromkeys(table.notes_with(headings)))
         padded = [_padded(column) for column in shown]
         lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
         head, *rows = lines
@@ -231,18 +237,9 @@ class Terminal(Format):
             commands += self.folded(why)
             if command:
                 commands.append(f"  {visible(command)}")
-        parts = [self._notes_of(page), legend, remarks, commands]
+        notes = [line for note in self._notes for line in self.folded(note)]
+        parts = [notes, legend, remarks, commands]
         return "\n".join(_lines(part) for part in parts if any(part))
-
-    def _notes_of(self, page: Page) -> list[str]:
-        """Lines of the notes of all tables, each once."""
-        notes: dict[str, None] = {}
-        for table in page.tables:
-            notes.update(dict.fromkeys(table.notes))
-        lines = list[str]()
-        for note in notes:
-            lines += self.folded(note)
-        return lines
 
 
 def _cells(text: str) -> int:

@@ -15,12 +15,14 @@ from ahpatron_cli.output.table import (
     VACUOUS,
     Cell,
     Column,
+    ColumnNote,
     Page,
     Table,
     data_facts,
+    statistic_columns,
     support_text,
 )
-from ahpatron_cli.records import Report, RunRecord, SummaryRecord
+from ahpatron_cli.records import LearnerMeans, RunDocument, RunRecord
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.certificates import Certificate
@@ -31,13 +33,13 @@ _COUNT_SYMBOLS = {"mistakes": "|M_T|", "failures": "|M'_T|"}
 """Symbols of what a certificate counts."""
 
 
-def run_page(reports: Sequence[Report]) -> Page:
+def run_page(documents: Sequence[RunDocument]) -> Page:
     """Page with a table per data file, and tables of classes, metrics and certificates, if any."""
     tables: list[Table] = []
     reasons: Counter[str] = Counter()
-    for report in reports:
-        tables += _tables(report)
-        reasons.update(_reasons(report))
+    for document in documents:
+        tables += _tables(document)
+        reasons.update(_reasons(document))
     remarks = ["Not certified:"] if reasons else []
     for reason, count in reasons.items():
         if count > 1:
@@ -47,24 +49,24 @@ def run_page(reports: Sequence[Report]) -> Page:
     return Page(tables, remarks)
 
 
-def _tables(report: Report) -> Iterator[Table]:
+def _tables(document: RunDocument) -> Iterator[Table]:
     """Tables of one data file."""
-    classes = len(report.data.labels)
-    yield _run_table(report)
+    classes = len(document.data.labels)
+    yield _run_table(document)
     if 2 < classes <= MAX_SHOWN_CLASSES:
-        for runs in report.by_learner():
-            yield _confusion_table(report, runs)
-    if any(run.metrics for run in report.runs):
-        yield _metrics_table(report)
-    certified = report.certified or ()
+        for runs in document.by_learner():
+            yield _confusion_table(document, runs)
+    if any(run.metrics for run in document.runs):
+        yield _metrics_table(document)
+    certified = document.certified or ()
     if any(not isinstance(one, tuple) for one in certified):
-        yield _certificate_table(report)
-        yield _terms_table(report)
+        yield _certificate_table(document)
+        yield _terms_table(document)
 
 
-def _reasons(report: Report) -> Iterator[str]:
+def _reasons(document: RunDocument) -> Iterator[str]:
     """Why runs have no certificate, with the name of the learner."""
-    for run, certified in zip(report.runs, report.certified or (), strict=False):
+    for run, certified in zip(document.runs, document.certified or (), strict=False):
         if isinstance(certified, tuple):
             for reason in certified:
                 yield f"{run.learner}: {reason}"
@@ -84,7 +86,7 @@ def _mean(runs: Sequence[RunRecord], name: str) -> float | None:
 
 
 def _means(
-    report: Report,
+    document: RunDocument,
     heading: str,
     name: str,
     *,
@@ -93,72 +95,73 @@ def _means(
 ) -> Column:
     """Column with the mean of a count or metric, a row per learner."""
     cells = list[str | None]()
-    for runs in report.by_learner():
+    for runs in document.by_learner():
         mean = _mean(runs, name)
         cells.append(None if mean is None else text(mean))
     return Column(heading, cells, priority)
 
 
-def _learners(report: Report) -> Column:
-    names = [runs[0].learner for runs in report.by_learner()]
+def _learners(document: RunDocument) -> Column:
+    names = [runs[0].learner for runs in document.by_learner()]
     return Column("Learner", names, left=True)
 
 
-def _over(what: str, report: Report) -> str:
+def _over(what: str, document: RunDocument) -> str:
     """Suffix of a title, such as `; mean over 10 permutations`; empty for a single repeat."""
-    repeats = max(map(len, report.by_learner()), default=0)
+    repeats = max(map(len, document.by_learner()), default=0)
     if repeats <= 1:
         return ""
-    return f"; {what} {orders(repeats, report.shuffled)}"
+    return f"; {what} {orders(repeats, document.shuffled)}"
 
 
-def _run_table(report: Report) -> Table:
+def _run_table(document: RunDocument) -> Table:
     """Table of the mistakes and counts of each learner."""
-    summary = report.summary()
-    windows = [run.window.rounds for run in report.runs if run.window]
+    means = document.means()
+    windows = [run.window.rounds for run in document.runs if run.window]
     window = max(windows, default=0)
     columns = [
-        _learners(report),
-        Column("Mistakes %", _rates(report, summary)),
-        Column("This file %", _rates_of_file(report), 1),
-        Column(f"Last {window:,} %", _recent_rates(report), 1),
-        _means(report, "|M_T|", "mistakes", priority=4),
-        _means(report, "|N_T|", "margin_updates", priority=5),
-        Column("Support", [support_text(line) for line in summary], 2),
-        _means(report, "Halvings", "halvings", priority=7),
-        _means(report, "ζ̂", "zeta", priority=8, text=_four_decimals),
-        Column("Restarts", _restarts(report), 6),
-        _means(report, "Alarms", "alarms", priority=6, text=_count_unless_zero),
-        _means(report, "Tracker %", "tracker_share", priority=7, text=_percent_unless_zero),
-        _means(report, "Metric changes", "metric_changes", priority=6),
-        _means(report, "Seconds", "seconds", priority=3, text=seconds),
+        _learners(document),
+        Column("Mistakes %", _rates(document, means)),
+        Column("This file %", _rates_of_file(document), 1),
+        Column(f"Last {window:,} %", _recent_rates(document), 1),
+        _means(document, "|M_T|", "mistakes", priority=4),
+        _means(document, "|N_T|", "margin_updates", priority=5),
+        Column("Support", [support_text(line) for line in means], 2),
+        _means(document, "Halvings", "halvings", priority=7),
+        _means(document, "ζ̂", "zeta", priority=8, text=_four_decimals),
+        Column("Restarts", _restarts(document), 6),
+        _means(document, "Alarms", "alarms", priority=6, text=_count_unless_zero),
+        _means(document, "Tracker %", "tracker_share", priority=7, text=_percent_unless_zero),
+        _means(document, "Metric changes", "metric_changes", priority=6),
+        *statistic_columns(means),
+        _means(document, "Seconds", "seconds", priority=3, text=seconds),
     ]
     notes = []
-    several_classes = len(report.data.labels) > 2
-    all_shared = all(line.params.get("multiclass") == "shared" for line in summary)
+    several_classes = len(document.data.labels) > 2
+    all_shared = all(line.params.get("multiclass") == "shared" for line in means)
     if several_classes and not all_shared:
         notes.append("One learner per class: support is the largest; |N_T| and halvings are sums.")
-    thresholds = [run.threshold for run in report.runs if run.threshold is not None]
+    thresholds = [run.threshold for run in document.runs if run.threshold is not None]
     if thresholds:
-        notes.append(f"{_positive(report)} is predicted from probability {thresholds[0]:g} on.")
+        notes.append(f"{_positive(document)} is predicted from probability {thresholds[0]:g} on.")
     return Table(
         kind="run",
-        name=report.data.path,
-        title=_run_title(report),
+        name=document.data.path,
+        title=_run_title(document),
         columns=columns,
         notes=notes,
     )
 
 
-def _run_title(report: Report) -> str:
+def _run_title(document: RunDocument) -> str:
     """Title of the table of a run: facts on the data, the repeats and the baseline."""
-    groups = report.by_learner()
-    title = data_facts(report.data) + _over("mean ± sd over", report)
+    groups = document.by_learner()
+    title = data_facts(document.data) + _over("mean ± sd over", document)
     rounds = [runs[0].rounds for runs in groups]
     in_all = max(rounds, default=0)
-    if in_all > report.data.rounds:
+    if in_all > document.data.rounds:
         title += f"; {counted(in_all, 'round')} in all"
-    unlabelled = report.runs[0].unlabelled if report.runs else None
+    unlabelled = document.runs[0].unlabelled if document.runs else None
     if unlabelled:
         title += f"; {counted(unlabelled, 'row')} without a label"
     baseline = _baseline(groups[0]) if groups else None
@@ -175,13 +178,12 @@ def _baseline(runs: Sequence[RunRecord]) -> float | None:
     return mistakes / max(runs[0].rounds, 1)
 
 
-def _rates(report: Report, summary: Sequence[SummaryRecord]) -> list[Cell]:
+def _rates(document: RunDocument, means: Sequence[LearnerMeans]) -> list[Cell]:
     """Mistake rate of each learner; the best and those above the baseline are marked."""
-    groups = report.by_learner()
-    means = [line.mistake_rate_mean for line in summary]
-    lowest = min(means, default=0.0)
+    groups = document.by_learner()
+    lowest = min((line.mistake_rate_mean for line in means), default=0.0)
     cells = []
-    for runs, line in zip(groups, summary, strict=True):
+    for runs, line in zip(groups, means, strict=True):
         mean = line.mistake_rate_mean
         sd = line.mistake_rate_sd
         baseline = _baseline(runs)
@@ -195,10 +197,10 @@ def _rates(report: Report, summary: Sequence[SummaryRecord]) -> list[Cell]:
     return cells
 
 
-def _rates_of_file(report: Report) -> list[str | None]:
+def _rates_of_file(document: RunDocument) -> list[str | None]:
     """Mistake rate of each learner on this file alone, if the run was resumed."""
     cells = list[str | None]()
-    for runs in report.by_learner():
+    for runs in document.by_learner():
         first = runs[0]
         part = first.this_file
         if part is not None and 0 < part.rounds < first.rounds:
@@ -208,19 +210,19 @@ def _rates_of_file(report: Report) -> list[str | None]:
     return cells
 
 
-def _recent_rates(report: Report) -> list[str | None]:
+def _recent_rates(document: RunDocument) -> list[str | None]:
     """Mistake rate of each learner in its last rounds, if it was recorded."""
     cells = list[str | None]()
-    for runs in report.by_learner():
+    for runs in document.by_learner():
         known = [run.window.mistake_rate for run in runs if run.window]
         cells.append(percent(fmean(known)) if known else None)
     return cells
 
 
-def _restarts(report: Report) -> list[str | None]:
+def _restarts(document: RunDocument) -> list[str | None]:
     """Mean number of resets of each learner; empty if its restarts are alarms of a tracker."""
     cells = list[str | None]()
-    for runs in report.by_learner():
+    for runs in document.by_learner():
         mean = _mean(runs, "restarts")
         if mean is None or runs[0].alarms is not None:
             cells.append(None)
@@ -247,12 +249,12 @@ def _percent_unless_zero(mean: float) -> str | None:
     return percent(mean)
 
 
-def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
+def _confusion_table(document: RunDocument, runs: Sequence[RunRecord]) -> Table:
     """Confusion matrix: rounds by true class (rows) and predicted class, summed over repeats."""
     first = runs[0]
     names = [str(label) for label in first.classes or ()]
-    if report.data.label_names:
-        names = list(report.data.label_names)
+    if document.data.label_names:
+        names = list(document.data.label_names)
     matrices = [run.confusion or () for run in runs]
     columns = [Column("Label", names, left=True)]
     for at, name in enumerate(names):
@@ -263,51 +265,51 @@ def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
         columns.append(Column(name, cells, 1))
     title = f"confusion of {first.learner}; rows are true, columns predicted labels"
     if len(runs) > 1:
-        title += f"; sum over {orders(len(runs), report.shuffled)}"
+        title += f"; sum over {orders(len(runs), document.shuffled)}"
     return Table(
         kind=f"confusion-{first.learner}",
-        name=report.data.path,
+        name=document.data.path,
         title=title,
         columns=columns,
     )
 
 
-def _positive(report: Report) -> str:
+def _positive(document: RunDocument) -> str:
     """Name of the positive one of two labels."""
-    names = report.data.label_names
+    names = document.data.label_names
     if names:
         return names[-1]
     return "+1"
 
 
-def _metrics_table(report: Report) -> Table:
+def _metrics_table(document: RunDocument) -> Table:
     """Table of metrics, as means over the repeats."""
     title = "metrics"
-    if len(report.data.labels) <= 2:
-        title = f"metrics of label {_positive(report)}"
+    if len(document.data.labels) <= 2:
+        title = f"metrics of label {_positive(document)}"
     columns = [
-        _learners(report),
-        _means(report, "Precision %", "precision", text=percent),
-        _means(report, "Recall %", "recall", text=percent),
-        _means(report, "F1 %", "f1", text=percent),
-        _means(report, "Balanced error %", "balanced_error", text=percent),
-        _means(report, "Kappa", "kappa", text=_four_decimals),
-        _means(report, "AUC", "auc", text=_four_decimals),
-        _means(report, "Avg. precision", "average_precision", text=_four_decimals),
-        _means(report, "Log loss", "log_loss", priority=2, text=_four_decimals),
-        _means(report, "Brier", "brier", text=_four_decimals),
+        _learners(document),
+        _means(document, "Precision %", "precision", text=percent),
+        _means(document, "Recall %", "recall", text=percent),
+        _means(document, "F1 %", "f1", text=percent),
+        _means(document, "Balanced error %", "balanced_error", text=percent),
+        _means(document, "Kappa", "kappa", text=_four_decimals),
+        _means(document, "AUC", "auc", text=_four_decimals),
+        _means(document, "Avg. precision", "average_precision", text=_four_decimals),
+        _means(document, "Log loss", "log_loss", priority=2, text=_four_decimals),
+        _means(document, "Brier", "brier", text=_four_decimals),
     ]
     return Table(
         kind="metrics",
-        name=report.data.path,
-        title=title + _over("mean over", report),
+        name=document.data.path,
+        title=title + _over("mean over", document),
         columns=columns,
     )
 
 
-def _certificate_table(report: Report) -> Table:
+def _certificate_table(document: RunDocument) -> Table:
     """Table of mistakes and their bounds; with several repeats, that of the largest bound."""
-    largest = _largest_bounds(report)
+    largest = _largest_bounds(document)
     certificates = list(largest.values())
 
     def column(
@@ -331,25 +333,26 @@ def _certificate_table(report: Report) -> Table:
         column("L_T(f)", lambda one: f"{one.loss:.1f}", 3),
         column("‖f‖", lambda one: f"{one.norm:.2f}", 3),
     ]
-    notes = (
-        "The theorem guarantees Made <= Bound. Made cannot exceed Trivial in any case.",
-        "|M'_T| counts the rounds with y f(x) at most 0; all mistakes are among them.",
-    )
+    notes: list[str | ColumnNote] = ["The theorem guarantees Made <= Bound."]
+    notes.append(ColumnNote("Trivial", "Made cannot exceed Trivial in any case."))
+    if any(one.counts == "failures" for one in certificates if one):
+        failures = "|M'_T| counts the rounds with y f(x) at most 0; all mistakes are among them."
+        notes.append(ColumnNote("Count", failures))
     return Table(
         kind="certificates",
-        name=report.data.path,
-        title="certified" + _over("the largest bound of", report),
+        name=document.data.path,
+        title="certified" + _over("the largest bound of", document),
         columns=columns,
         notes=notes,
     )
 
 
-def _terms_table(report: Report) -> Table:
+def _terms_table(document: RunDocument) -> Table:
     """Table of the terms of the bounds, from which they can be computed again."""
     rows = list[_TermRow]()
     formulas = dict[str, None]()
     quantities = list[str]()
-    for learner, one in _largest_bounds(report).items():
+    for learner, one in _largest_bounds(document).items():
         if one is None:
             continue
         rows += _term_rows(learner, one)
@@ -366,7 +369,7 @@ def _terms_table(report: Report) -> Table:
     ]
     return Table(
         kind="terms",
-        name=report.data.path,
+        name=document.data.path,
         title="terms of the bounds",
         columns=columns,
         notes=["Bound is the sum of Factor x Value, rounded up.", *formulas, *quantities],
@@ -395,10 +398,10 @@ def _term_rows(learner: str, certificate: Certificate) -> Iterator[_TermRow]:
     yield _TermRow("", "sum", product=f"{total:.2f}")
 
 
-def _largest_bounds(report: Report) -> dict[str, Certificate | None]:
+def _largest_bounds(document: RunDocument) -> dict[str, Certificate | None]:
     """The certificate with the largest bound of each learner; None if it has none."""
     largest: dict[str, Certificate | None] = {}
-    for run, one in zip(report.runs, report.certified or (), strict=True):
+    for run, one in zip(document.runs, document.certified or (), strict=True):
         before = largest.setdefault(run.learner, None)
         if isinstance(one, tuple):
             continue

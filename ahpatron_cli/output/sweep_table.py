@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from ahpatron_cli.number_text import counted, mean_count, orders, p_value, seconds
+from ahpatron_cli.number_text import counted, mean_count, orders, p_value, seconds, short
 from ahpatron_cli.output.table import (
     BEST,
     CHOSEN,
@@ -15,13 +17,16 @@ from ahpatron_cli.output.table import (
     WORSE,
     Cell,
     Column,
+    ColumnNote,
     Page,
     Table,
     data_facts,
+    statistic_columns,
     support_text,
 )
-from ahpatron_cli.sweep.statistics import SIGNIFICANCE, OverDatasets
+from ahpatron_cli.sweep.statistics import OverDatasets
 from ahpatron_cli.sweep.summary import (
+    FIXED,
     MISTAKE_RATE,
     DatasetSummary,
     Metric,
@@ -92,7 +97,7 @@ def matrix_table(summary: SweepSummary) -> Table:
         settings = [row[at] for row in summary.matrix.values()]
         cells = [_matrix_cell(metric, found, setting) for setting in settings]
         columns.append(Column(found.short, cells, 1))
-    notes = []
+    notes: list[str | ColumnNote] = []
     if any(one.sd is not None for found in datasets for one in found.best):
         notes.append("Mean ± standard deviation.")
     ranks = summary.ranks
@@ -101,21 +106,51 @@ def matrix_table(summary: SweepSummary) -> Table:
         some = ""
         if len(ranks.mean_ranks) < len(learners):
             some = " of the learners that were compared on all"
-        notes.append(f"Rank: mean rank over the data sets{some}; 1 is best.")
+        meaning = f"Rank: mean rank over the data sets{some}; 1 is best."
+        notes.append(ColumnNote("Rank", meaning))
     if ranks.p_value is not None:
-        test = friedman_text(ranks)
-        notes.append(f"{test} over {counted(ranks.datasets, 'data set')}.")
+        notes += rank_notes(ranks)
     notes += _choice_notes(datasets)
     notes += _edition_notes(datasets)
     unit = " in %" if metric.in_percent else ""
-    over = _orders_of_all(datasets)
+    title = f"{metric.short}{unit} of the best setting of each learner; {_orders_of_all(datasets)}"
+    shared, rows = _fixed(summary)
+    if shared:
+        title += f"; {shared}"
     return Table(
         kind="matrix",
         name="",
-        title=f"{metric.short}{unit} of the best setting of each learner; {over}",
-        columns=columns,
+        title=title,
+        columns=_with_rows(columns, rows),
         notes=notes,
     )
+
+
+def _fixed(summary: SweepSummary) -> tuple[str, dict[str, list[str | None]]]:
+    """The fixed parameters that all data sets share, as text; of the others, a row each."""
+    shared = []
+    rows: dict[str, list[str | None]] = {}
+    for name, values in summary.fixed.items():
+        symbol = FIXED[name]
+        texts = [None if value is None else short(value, 6) for value in values]
+        if len(set(texts)) > 1:
+            rows[f"{symbol} ="] = texts
+        elif texts and texts[0] is not None:
+            shared.append(f"{symbol} = {texts[0]}")
+    return ", ".join(shared), rows
+
+
+def _with_rows(columns: Sequence[Column], rows: Mapping[str, Sequence[str | None]]) -> list[Column]:
+    """The columns of the matrix with more rows below the learners, by what is in front of them."""
+    first, *others = columns
+    extended = [replace(first, cells=[*first.cells, *rows])]
+    for at, column in enumerate(others):
+        cells: list[Cell | str | None] = [*column.cells]
+        for texts in rows.values():
+            has_value = at < len(texts)  # there is none of the ranks
+            cells.append(texts[at] if has_value else "")
+        extended.append(replace(column, cells=cells))
+    return extended
 
 
 def _rank_column(learners: Sequence[str], ranks: OverDatasets) -> Column:
@@ -151,17 +186,39 @@ def _orders_of_all(datasets: Sequence[DatasetSummary]) -> str:
     return "different numbers of permutations"
 
 
-def friedman_text(ranks: OverDatasets) -> str:
-    """Result of Friedman's test as text, with the critical difference of mean ranks."""
-    value = ranks.p_value or 0
-    p = p_value(value)
-    if not p.startswith("<"):
-        p = f"= {p}"
-    test = f"Friedman's test: χ² = {ranks.friedman:.2f}, p {p}"
-    if value >= SIGNIFICANCE:
-        return f"{test}, no significant difference between the learners (5 %)"
+def friedman_statistics(ranks: OverDatasets) -> str:
+    """Friedman's χ² and the F of Iman and Davenport, with their p-values, as text."""
+    friedman = _p_text(ranks.p_value)
+    ratio = "∞"
+    if ranks.iman_davenport is not None and math.isfinite(ranks.iman_davenport):
+        ratio = f"{ranks.iman_davenport:.2f}"
+    improved = _p_text(ranks.iman_davenport_p_value)
+    chi_square = f"χ² = {ranks.friedman:.2f}, {friedman}"
+    return f"Friedman's test: {chi_square}; Iman-Davenport: F = {ratio}, {improved}"
+
+
+def _p_text(value: float | None) -> str:
+    """Text such as `p = 0.032` or `p < 0.001`."""
+    p = p_value(value or 0.0)
+    if p.startswith("<"):
+        return f"p {p}"
+    return f"p = {p}"
+
+
+def rank_notes(ranks: OverDatasets) -> list[str]:
+    """The tests of mean ranks as sentences: whether learners differ, and by Nemenyi's test which.
+
+    Groups that Nemenyi's test does not distinguish are listed if there is a difference at all.
+    """
+    test = f"{friedman_statistics(ranks)} over {counted(ranks.datasets, 'data set')}"
+    if not ranks.rejects:
+        return [f"{test}: no significant difference between the learners (5 %)."]
     gap = f"{ranks.critical_difference:.2f}"
-    return f"{test}; mean ranks less than {gap} apart do not differ significantly (Nemenyi, 5 %)"
+    nemenyi = f"Nemenyi's test (5 %): mean ranks less than {gap} apart do not differ significantly"
+    groups = "; ".join(", ".join(group) for group in ranks.groups)
+    if groups:
+        nemenyi += f": {groups}"
+    return [f"{test}.", f"{nemenyi}."]
 
 
 def data_tables(found: DatasetSummary) -> list[Table]:
@@ -212,22 +269,22 @@ def _columns(found: DatasetSummary, settings: Sequence[Setting]) -> list[Column]
         columns.append(Column("vs best", differences, 2))
         verdicts = [found.verdict(one) for one in settings]
         columns.append(Column("Verdict", verdicts, 1, left=True))
-    lines = [one.summary for one in settings]
+    lines = [one.means for one in settings]
     updates = [mean_count(line.margin_updates_mean) for line in lines]
     support = [support_text(line) for line in lines]
     times = [seconds(line.seconds_mean) for line in lines]
     columns.append(Column("|N_T|", updates, 5))
     columns.append(Column("Support", support, 4))
     columns.append(Column("Seconds", times, 3))
-    return columns
+    return [*columns, *statistic_columns(lines)]
 
 
 def _rate_cells(settings: Sequence[Setting]) -> list[Cell]:
     """The mistake rate of each setting, beside another metric."""
     cells = []
     for one in settings:
-        mean = one.summary.mistake_rate_mean
-        sd = one.summary.mistake_rate_sd
+        mean = one.means.mistake_rate_mean
+        sd = one.means.mistake_rate_sd
         cells.append(_cell(MISTAKE_RATE, mean, sd))
     return cells
 
@@ -279,7 +336,7 @@ def _completeness(setting: Setting) -> str:
 
 def _repeats(settings: Sequence[Setting]) -> set[int]:
     """Numbers of permutations on which settings are compared: one for each learner."""
-    return {setting.summary.repeats for setting in settings if setting.compared}
+    return {setting.means.repeats for setting in settings if setting.compared}
 
 
 def _orders(settings: Sequence[Setting], found: DatasetSummary) -> str:
@@ -291,9 +348,9 @@ def _orders(settings: Sequence[Setting], found: DatasetSummary) -> str:
     return largest
 
 
-def _notes(found: DatasetSummary) -> list[str]:
+def _notes(found: DatasetSummary) -> list[str | ColumnNote]:
     """Notes on ±, on verdicts and on how the best settings were chosen."""
-    notes = []
+    notes: list[str | ColumnNote] = []
     several_repeats = max(_repeats(found.best)) > 1
     if several_repeats:
         metric = found.criterion.metric
@@ -306,23 +363,28 @@ def _notes(found: DatasetSummary) -> list[str]:
         lost = "ran on the first rounds only and lost there (--search halving)"
         notes.append(f"{dropped} more {lost}.")
     notes += _edition_notes([found])
+    if len(found.timed_on) > 1:
+        machines = "; ".join(found.timed_on)
+        text = f"Seconds: means over trials on several machines: {machines}."
+        notes.append(ColumnNote("Seconds", text))
     return notes
 
 
-def _difference_notes(found: DatasetSummary, several_repeats: bool) -> list[str]:
+def _difference_notes(found: DatasetSummary, several_repeats: bool) -> list[ColumnNote]:
     """Notes on differences to the best, and on verdicts or why there are none."""
     points = ", in percentage points" if found.criterion.metric.in_percent else ""
     if several_repeats and found.data.shuffled:
+        gap = "mean ± standard error of the difference to the best on the same permutations"
+        test = "paired t-test, corrected for the number of learners (Holm), 5 %"
         return [
-            "vs best: mean ± standard error of the difference to the best on the same "
-            f"permutations{points}.",
-            "worse: paired t-test, corrected for the number of learners (Holm), 5 %; "
-            "n.s.: not significantly worse.",
+            ColumnNote("vs best", f"vs best: {gap}{points}."),
+            ColumnNote("Verdict", f"worse: {test}; n.s.: not significantly worse."),
         ]
     why = "file order is not a sample and allows"
     if found.data.shuffled:
         why = "one permutation allows"
-    return [f"vs best: difference to the best{points}; {why} no verdict."]
+    text = f"vs best: difference to the best{points}; {why} no verdict."
+    return [ColumnNote("vs best", text)]
 
 
 def _edition_notes(datasets: Sequence[DatasetSummary]) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ahpatron_cli.number_text import counted, mean_count, short
-from ahpatron_cli.records import DataRecord, SummaryRecord
+from ahpatron_cli.records import DataRecord, LearnerMeans
 
 BEST = "*"
 CHOSEN = "▸"
@@ -51,6 +51,13 @@ class Column:
     """Whether the column is left-aligned (text) rather than right-aligned (numbers)."""
 
 
+class ColumnNote(NamedTuple):
+    """A note that is shown only with its column."""
+
+    heading: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Table:
     """A table: columns, title and notes; columns without any value are not shown."""
@@ -61,7 +68,17 @@ class Table:
     """Name of the data set."""
     title: str
     columns: Sequence[Column]
-    notes: Sequence[str] = ()
+    notes: Sequence[str | ColumnNote] = ()
+
+    def notes_with(self, headings: Collection[str]) -> list[str]:
+        """The notes, if these columns are shown."""
+        texts = []
+        for note in self.notes:
+            if isinstance(note, str):
+                texts.append(note)
+            elif note.heading in headings:
+                texts.append(note.text)
+        return texts
 
 
 @dataclass(frozen=True)
@@ -87,7 +104,20 @@ def data_facts(data: DataRecord) -> str:
     return ", ".join(parts)
 
 
-def support_text(line: SummaryRecord) -> str | None:
+def statistic_columns(lines: Sequence[LearnerMeans]) -> list[Column]:
+    """A column for each statistic of learners of the user's own, with its mean."""
+    every: dict[str, None] = {}
+    for line in lines:
+        every.update(dict.fromkeys(line.statistics_mean or ()))
+    columns = []
+    for name in every:
+        means = [(line.statistics_mean or {}).get(name) for line in lines]
+        cells = [None if mean is None else short(mean, 4) for mean in means]
+        columns.append(Column(name, cells, 6))
+    return columns
+
+
+def support_text(line: LearnerMeans) -> str | None:
     """|S| as text, with the budget if there is one: `314/400`."""
     if line.support_size_mean is None:
         return None

@@ -111,7 +111,7 @@ class Config:
 
 
 @dataclass(frozen=True)
-class Job:
+class SweepJob:
     """Specification of a sweep, before any data file is read."""
 
     files: Mapping[str, Layer]
@@ -283,8 +283,10 @@ def _checked(key: str, option: Option, value: object) -> object:
 # The job ------------------------------------------------------------------------------------------
 
 
-def make_job(paths: Sequence[str], settings: SweepSettings, note: Callable[[str], None]) -> Job:
-    """Combine command line and configuration file to a `Job`; a usage error if they are invalid."""
+def make_job(
+    paths: Sequence[str], settings: SweepSettings, note: Callable[[str], None]
+) -> SweepJob:
+    """The job of a command line and its configuration file; a usage error if it is invalid."""
     config = Config()
     if settings.sweep.config:
         config = read_config(settings.sweep.config)
@@ -298,7 +300,7 @@ def make_job(paths: Sequence[str], settings: SweepSettings, note: Callable[[str]
     if not learners:
         learners = [default_learner(merged.learning, merged.tables, merged.given)]
     _check_layers(config, learners, meant, kernel=merged.learning.kernel)
-    job = Job(
+    job = SweepJob(
         files=files,
         learners=learners,
         settings=merged,
@@ -338,7 +340,7 @@ def _check_layers(
                 raise usage(problem, f"add {name} to `learners`, or leave out [learner.{name}]")
 
 
-def _check_trials(job: Job) -> None:
+def _check_trials(job: SweepJob) -> None:
     """Check that all values are legal, and that there are not too many."""
     settings = job.settings
     weights = parse_weights(settings.data, settings.tables)

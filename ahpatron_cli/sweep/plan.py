@@ -23,7 +23,7 @@ from ahpatron_cli.records import DataRecord, Outcome, TrialData, grouped, settin
 from ahpatron_cli.runner import Setup, params_of, with_sigma
 from ahpatron_cli.settings import Data, SweepSettings, all_options, deciding_texts
 from ahpatron_cli.setups import parse_weights, preparation_of
-from ahpatron_cli.sweep.config import Job
+from ahpatron_cli.sweep.config import SweepJob
 from ahpatron_cli.sweep.summary import (
     MISTAKE_RATE,
     Criterion,
@@ -47,7 +47,7 @@ SHORT_ROUNDS = 1000
 
 
 def plan(
-    job: Job,
+    job: SweepJob,
     folder: Path,
     note: Callable[[str], None],
     warn: Callable[[str], None],
@@ -61,29 +61,29 @@ def plan(
     settings = job.settings
     order = settings.order
     preparation = preparation_of(settings.data, settings.tables, settings.given)
-    costs = parse_weights(settings.data, settings.tables)
+    weights = parse_weights(settings.data, settings.tables)
     trials: dict[str, Trial] = {}
     seen: dict[str, str] = {}
     for number, path in enumerate(job.files):
         dataset = _read(path, preparation)
-        dataset.costs(costs)  # refuses unknown labels
-        summary = dataset.summary()
-        record = summary.record
+        dataset.weights(weights)  # refuses unknown labels
+        read = dataset.finish()
+        record = read.record
         assert record.sha256 is not None, "a file that was read to its end"
         twin = seen.setdefault(record.sha256, path)
         if twin != path:
             note(f"{path} has the same content as {twin}")
         name = Path(path).name
-        notes = list(summary.notes)
+        notes = list(read.notes)
         asked = list(job.setups(path, record.rounds))
         setups = with_sigma(asked, dataset, notes.append)
         for text in notes:
             note(f"{name}: {text}")
-        if summary.sorted_labels and not order.permutes:
+        if read.sorted_labels and not order.permutes:
             warn(f"{name}: the rows are sorted by label; --shuffle permutes them")
         mapped = folder / str(number)
         _store(dataset, mapped)
-        data = _data_of(dataset, record, shuffled=order.permutes, costs=costs)
+        data = _data_of(dataset, record, shuffled=order.permutes, weights=weights)
         first = [_first_trial(setup, data, preparation, seed=order.seed) for setup in setups]
         # permutation by permutation, so that results of an interrupted sweep are comparable
         for repeat, one in product(range(order.repeats), first):
@@ -119,7 +119,7 @@ def _data_of(
     record: DataRecord,
     *,
     shuffled: bool,
-    costs: Mapping[float | str, float],
+    weights: Mapping[float | str, float],
 ) -> TrialData:
     """The description of a data file in its trials."""
     preparation = dataset.preparation
@@ -131,7 +131,7 @@ def _data_of(
         scale=data.scale,
         positive=preparation.positive,
         shuffled=shuffled,
-        costs=tuple(sorted(costs.items())),
+        weights=tuple(sorted(weights.items())),
         table=preparation.table.words,
         max_features=data.max_features,
         layout=data.layout,
@@ -240,6 +240,11 @@ class Search:
     halving: bool = False
     shard: tuple[int, int] = (1, 1)
     """(I, N): run only the I-th of N parts."""
+
+    @property
+    def learners(self) -> list[str]:
+        """The names of the learners, in the order in which they were given."""
+        return list(dict.fromkeys(trial.learner for trial in self.trials))
 
     def needed(self, known: Outcomes) -> list[Trial]:
         """The trials to run given the results so far, including those that are done."""

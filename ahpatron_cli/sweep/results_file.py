@@ -66,16 +66,18 @@ def flat_trial(trial: Outcome) -> Json:
         row[f"param_{name}"] = value
     row["seconds"] = trial.run.seconds if trial.run else None
     for name, value in run.items():
-        if name not in (*first, "metrics", "params", "this_file"):
+        if name not in (*first, "metrics", "params", "statistics", "this_file"):
             row[name] = value
     row["error"] = trial.error
-    costs = [text for name, text in data.options if name == "cost"]
-    if costs:
-        row["costs"] = " ".join(costs)
+    weights = [text for name, text in data.options if name == "cost"]
+    if weights:
+        row["costs"] = " ".join(weights)
     row |= metrics
     row["label_names"] = data.label_names and json.dumps(data.label_names)
-    for name in ("algorithm", "source", "version", "header"):
+    for name in ("algorithm", "source", "version", "header", "machine"):
         row[name] = getattr(trial, name)
+    for name, statistic in (run["statistics"] or {}).items():
+        row[f"statistic_{name}"] = statistic
     return row
 
 
@@ -101,7 +103,11 @@ def encode_trial(trial: Outcome) -> bytes:
         "algorithm": trial.algorithm,
         "source": trial.source,
         "header": trial.header,
-        "timing": {"seconds": seconds, "wall_seconds": trial.wall_seconds},
+        "timing": {
+            "seconds": seconds,
+            "wall_seconds": trial.wall_seconds,
+            "machine": trial.machine,
+        },
         "error": trial.error,
     }
     return _with_check(content)
@@ -164,7 +170,12 @@ def _outcome(content: Json) -> Outcome:
     content["run"] = None
     if content["status"] == "ok":
         content["run"] = run | {"seconds": timing["seconds"]}
-    fields = {**run, **content, "wall_seconds": timing["wall_seconds"]}
+    fields = {
+        **run,
+        **content,
+        "wall_seconds": timing["wall_seconds"],
+        "machine": timing.get("machine"),
+    }
     return convert(fields, Outcome)
 
 

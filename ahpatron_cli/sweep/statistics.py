@@ -11,7 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from statistics import fmean, median, stdev
@@ -153,12 +153,23 @@ class OverDatasets:
     friedman: float | None = None
     """Friedman's χ², corrected for ties; None for fewer than three learners or data sets."""
     p_value: float | None = None
+    iman_davenport: float | None = None
+    """F of Iman and Davenport, `(N - 1)·χ²/(N·(k - 1) - χ²)` for k learners on N data sets; inf if
+    the ranks are the same on all data sets."""
+    iman_davenport_p_value: float | None = None
+    """p-value of F, which is less conservative than that of χ² and decides."""
     critical_difference: float | None = None
     """Critical difference of mean ranks in the Nemenyi test (5 %)."""
     groups: Sequence[Sequence[str]] = ()
     """Maximal groups of learners that the Nemenyi test does not distinguish, by rank; empty if
-    Friedman's test does not reject."""
+    the test of Iman and Davenport does not reject."""
     pairs: Sequence[Pair] = ()
+
+    @property
+    def rejects(self) -> bool:
+        """Whether the learners differ significantly, by the test of Iman and Davenport (5 %)."""
+        p_value = self.iman_davenport_p_value
+        return p_value is not None and p_value < SIGNIFICANCE
 
 
 def over_datasets(
@@ -170,8 +181,8 @@ def over_datasets(
     sign = -1 if larger_is_better else 1
     table = []  # ranks of all learners on each data set
     for row in zip(*values.values(), strict=True):
-        costs = [sign * value for value in row]
-        ranks = rankdata(_places(costs))
+        penalties = [sign * value for value in row]
+        ranks = rankdata(_places(penalties))
         table.append(ranks.tolist())
     by_learner = list(zip(*table, strict=True))
     mean_ranks = {}
@@ -185,19 +196,34 @@ def over_datasets(
     p_value = 1.0
     if any(len(set(row)) > 1 for row in table):
         statistic, p_value = map(float, friedmanchisquare(*by_learner))
+    ratio, ratio_p_value = _iman_davenport(statistic, len(values), datasets)
     critical = _critical_difference(len(values), datasets)
-    groups = []
-    if p_value < SIGNIFICANCE:
-        groups = _groups(mean_ranks, critical)
-    return OverDatasets(
+    found = OverDatasets(
         mean_ranks,
         datasets,
         friedman=statistic,
         p_value=p_value,
+        iman_davenport=ratio,
+        iman_davenport_p_value=ratio_p_value,
         critical_difference=critical,
-        groups=groups,
         pairs=_pairs(values),
     )
+    if found.rejects:
+        return replace(found, groups=_groups(mean_ranks, critical))
+    return found
+
+
+def _iman_davenport(friedman: float, learners: int, datasets: int) -> tuple[float, float]:
+    """F of Iman and Davenport and its p-value, from Friedman's χ²."""
+    from scipy.special import fdtrc
+
+    between = learners - 1
+    within = between * (datasets - 1)
+    rest = datasets * between - friedman
+    if rest <= 1e-9 * datasets:  # up to rounding: all data sets have the same ranks
+        return math.inf, 0.0
+    ratio = (datasets - 1) * friedman / rest
+    return ratio, float(fdtrc(between, within, ratio))
 
 
 def _critical_difference(learners: int, datasets: int) -> float:

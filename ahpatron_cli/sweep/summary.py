@@ -19,15 +19,15 @@ from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.number_text import short
 from ahpatron_cli.records import (
     Edition,
+    LearnerMeans,
     Outcome,
     ParamValue,
     RunRecord,
-    SummaryRecord,
     TrialData,
     grouped,
     mean_sd,
+    means_of,
     setting_key,
-    summarise,
 )
 from ahpatron_cli.sweep.statistics import (
     Difference,
@@ -95,6 +95,10 @@ class Metric:
         return Fraction(worst)
 
 
+FIXED = {"sigma": "σ", "budget": "B", "features": "D"}
+"""Parameters that the matrix shows if they were not varied, and their symbols."""
+NOT_RECORDED = "not recorded"
+"""The machine of trials of version 1.0, which did not store it."""
 MISTAKE_RATE = Metric("mistake_rate", "Mistakes %")
 _METRICS = (
     MISTAKE_RATE,
@@ -139,6 +143,8 @@ class Setting:
     name: str
     """Name of the learner in tables: with its edition, if there are several."""
     edition: Edition
+    machines: Mapping[Order, str | None] = field(default_factory=dict)
+    """The machine of each of its runs; None if it was not recorded."""
     orders: frozenset[Order] = frozenset()
     """The permutations that count: those on which all compared settings were finished."""
     compared: bool = True
@@ -189,14 +195,20 @@ class Setting:
         return sd
 
     @cached_property
-    def summary(self) -> SummaryRecord:
+    def means(self) -> LearnerMeans:
         """Summary of the runs that count."""
         runs = [self.finished[order] for order in sorted(self.orders)]
-        return summarise(runs)
+        return means_of(runs)
 
     @property
-    def cost(self) -> float:
-        """The mean, negated if larger values are better, so that the lowest cost is best."""
+    def timed_on(self) -> list[str]:
+        """The machines of the runs that count, whose seconds `means` averages."""
+        names = {self.machines.get(order) or NOT_RECORDED for order in self.orders}
+        return sorted(names)
+
+    @property
+    def penalty(self) -> float:
+        """The mean, negated if larger values are better, so that the smallest is best."""
         if self.metric.larger_is_better:
             return -self.mean
         return self.mean
@@ -212,7 +224,7 @@ class Setting:
         for name in sorted(self.params):
             value = _sortable(self.params[name])
             params.append((name, value))
-        return not self.compared, self.cost, _rank(self.learner), self.name, params
+        return not self.compared, self.penalty, _rank(self.learner), self.name, params
 
     @property
     def label(self) -> str:
@@ -266,6 +278,25 @@ class DatasetSummary:
         tried = sum(len(settings) for settings in self.tried.values())
         return tried - len(self.settings)
 
+    @property
+    def timed_on(self) -> list[str]:
+        """The machines on which the seconds of all settings were measured."""
+        names: set[str] = set()
+        for setting in self.settings:
+            names.update(setting.timed_on)
+        return sorted(names)
+
+    def fixed(self, name: str) -> float | None:
+        """The value of a parameter that all settings with the parameter share; None if varied."""
+        values = set()
+        for setting in self.settings:
+            value = finite_number(setting.params.get(name))
+            if value is not None:
+                values.add(value)
+        if len(values) != 1:
+            return None
+        return values.pop()
+
     def verdict(self, setting: Setting) -> str | None:
         """Verdict on the difference to the best as text; None if there are too few permutations."""
         if setting.best_of_data:
@@ -290,8 +321,15 @@ class SweepSummary:
     origins: Sequence[Mapping[str, Any]] = ()
     """Header lines: versions, BLAS and command of each sweep that wrote to the file."""
     criterion: Criterion = Criterion()
+    order: Sequence[str] = ()
+    """The learners in the order in which they were given."""
     part: str | None = None
     """`part 1 of 3` if these are results of some shards only: then no setting is recommended."""
+
+    @property
+    def fixed(self) -> dict[str, list[float | None]]:
+        """Value on each data set of σ, B and D, as far as all learners there have the same one."""
+        return {name: [one.fixed(name) for one in self.datasets] for name in FIXED}
 
     @cached_property
     def matrix(self) -> dict[str, list[Setting | None]]:
@@ -303,8 +341,8 @@ class SweepSummary:
             by_dataset.append(best)
             learners |= {name: setting.learner for name, setting in best.items()}
 
-        def place(name: str) -> tuple[tuple[int, str], str]:
-            return _rank(learners[name]), name
+        def place(name: str) -> tuple[Any, ...]:
+            return _place(learners[name], self.order), name
 
         rows: dict[str, list[Setting | None]] = {}
         for name in sorted(learners, key=place):
@@ -358,8 +396,14 @@ def summarise_trials(
     trials: Sequence[Outcome],
     origins: Sequence[Mapping[str, Any]] = (),
     criterion: Criterion = Criterion(),
+    order: Sequence[str] = (),
 ) -> SweepSummary:
-    """Summarise trials; each id must occur only once."""
+    """Summarise trials; each id must occur only once.
+
+    `order` has the names of learners in the order in which tables show them; others come last, in
+    the order of the registry. By default it is that of the headers in `origins`.
+    """
+    order = order or _order_of(origins)
     groups = _by_dataset(trials)
     names = _names([group[0].data for group in groups])
     learners = edition_names(trials)
@@ -374,7 +418,7 @@ def summarise_trials(
                 learners=learners,
                 criterion=criterion,
             )
-            datasets.append(summary)
+            datasets.append(_as_given(summary, order))
     failed = [trial for trial in trials if trial.run is None]
     return SweepSummary(
         datasets=datasets,
@@ -382,8 +426,36 @@ def summarise_trials(
         failed=failed,
         origins=origins,
         criterion=criterion,
+        order=order,
         part=_part(origins),
     )
+
+
+def _order_of(origins: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The learners of all headers, in the order in which they were given."""
+    names: dict[str, None] = {}
+    for origin in origins:
+        names.update(dict.fromkeys(origin.get("learners", ())))
+    return list(names)
+
+
+def _as_given(found: DatasetSummary, order: Sequence[str]) -> DatasetSummary:
+    """The summary of a data set with its learners in this order."""
+
+    def place(setting: Setting) -> tuple[Any, ...]:
+        return _place(setting.learner, order)
+
+    settings = sorted(found.settings, key=place)
+    best = sorted(found.best, key=place)
+    return replace(found, settings=settings, best=best)
+
+
+def _place(learner: str, order: Sequence[str]) -> tuple[Any, ...]:
+    """Sort key of a learner in tables: its position in `order`, then in the registry."""
+    place = len(order)
+    if learner in order:
+        place = order.index(learner)
+    return place, _rank(learner)
 
 
 def edition_names(trials: Iterable[Outcome]) -> EditionNames:
@@ -517,7 +589,7 @@ def _placed(
                 one,
                 # with a learner, all of its settings are left out
                 compared=one.compared and leader.compared,
-                best_of_learner=leads,
+                best_of_learner=one.key in equal,
                 best_of_data=leader.key in winners and one.key in equal,
             )
             gap = leader.difference if leads else _gap(placed, overall, sampled=sampled)
@@ -527,8 +599,8 @@ def _placed(
 
 def _equally_good(settings: Sequence[Setting]) -> list[Key]:
     """Keys of the best settings: more than one, if several have the same total."""
-    lowest = best_of(settings).cost
-    return [one.key for one in settings if one.compared and one.cost == lowest]
+    lowest = best_of(settings).penalty
+    return [one.key for one in settings if one.compared and one.penalty == lowest]
 
 
 def _in_order(settings: Iterable[Setting]) -> list[Setting]:
@@ -571,7 +643,7 @@ def _ranked(leaders: Sequence[Setting], *, sampled: bool) -> list[Setting]:
         placed = replace(
             one,
             best_of_learner=True,
-            best_of_data=one.compared and one.cost == best.cost,
+            best_of_data=one.compared and one.penalty == best.penalty,
             difference=gap,
         )
         ranked.append(placed)
@@ -623,6 +695,7 @@ def settings_of(
             varied=varied,
             # by permutation, to exclude duplicates
             finished={(one.seed, one.repeat): one.run for one in group if one.run},
+            machines={(one.seed, one.repeat): one.machine for one in group if one.run},
             metric=metric,
             name=name or first.learner,
             edition=first.edition,

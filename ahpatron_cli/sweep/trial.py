@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,7 @@ class Trial(Struct, frozen=True, dict=True):
             algorithm=ALGORITHM,
             source=None if self.source == BUILT_IN_SOURCE else self.source,
             version=self.version,
+            machine=machine_name(),
         )
 
 
@@ -146,7 +149,7 @@ def _record(trial: Trial) -> RunRecord:
         seed=trial.seed,
         shuffle=data.shuffled,
         metrics=trial.metrics,
-        costs=dict(data.costs),
+        weights=dict(data.weights),
         prefix=data.prefix,
     )
     return run_repeat(dataset, trial.setup, options, repeat=trial.repeat).record
@@ -174,7 +177,7 @@ def _dataset(
 
 
 def environment() -> dict[str, Any]:
-    """Facts that may affect results besides the trial: versions, BLAS, type of machine."""
+    """Facts that may affect results or times besides the trial: versions, BLAS, machine."""
     import numpy as np
     import scipy
     from threadpoolctl import threadpool_info
@@ -191,4 +194,24 @@ def environment() -> dict[str, Any]:
         "blas": f"{blas['name']} {blas['version']}",
         "blas_core": ", ".join(sorted(cores)),
         "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "host": platform.node(),
+        "os": platform.platform(),
     }
+
+
+@lru_cache(maxsize=1)
+def machine_name() -> str:
+    """Host and processor of this process, as times depend on them."""
+    return f"{platform.node()} ({_processor()})"
+
+
+def _processor() -> str:
+    """Name of the processor, or at least its type."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()

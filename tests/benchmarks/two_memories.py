@@ -262,7 +262,7 @@ def twin_of(player: Player, rows: Array, labels: Array, births: list[int]) -> Re
     f.Q.settle()
     twin.Q = f.Q.whole()
     twin.P = f.metric.weights.copy()
-    twin.fresh = f.metric.fresh
+    twin.fresh = f.metric.new_feature_scale
     twin.smooth = f.smooth > 0
     twin.rows = list(rows[:done])
     since = len(births) - np.searchsorted(births, np.arange(done), side="right")

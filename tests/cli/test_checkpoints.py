@@ -11,8 +11,8 @@ import typer.main
 from ahpatron_cli import checkpoints
 from ahpatron_cli.cli.app import application
 from ahpatron_cli.settings import Owner, RunSettings, Settings, SweepSettings, all_options
-from support.command import Ahpatron, wait_until_read
-from support.labels import EVERY, NUMBERS, libsvm, table
+from support.command import Ahpatron
+from support.labels import EVERY, table
 
 ENDINGS = pytest.mark.parametrize(
     ("number", "code"),
@@ -62,68 +62,6 @@ def test_a_signal_while_rows_are_read_again_leaves_the_checkpoint(
     assert counts(last) == counts(uninterrupted)
 
 
-@ENDINGS
-@pytest.mark.parametrize("kind", NUMBERS)
-def test_a_signal_while_a_pipe_is_read_again_leaves_the_checkpoint(
-    ahpatron: Ahpatron, kind: str, number: signal.Signals, code: int
-) -> None:
-    lines = libsvm(NUMBERS[kind], 600).splitlines(keepends=True)
-    words = ("run", "-", "--classes", ",".join(NUMBERS[kind]), "-B", 20, "--checkpoint", "c.npz")
-    ahpatron.succeed(*words, stdin="".join(lines[:300]).encode())
-    checkpoint = ahpatron.folder / "c.npz"
-    before = checkpoint.read_bytes()
-    with ahpatron.start(*words) as process:
-        assert process.stdin
-        process.stdin.write("".join(lines[:200]))
-        process.stdin.flush()
-        wait_until_read(process)
-        process.send_signal(number)
-        process.communicate(timeout=60)
-    assert process.returncode == code
-    assert checkpoint.read_bytes() == before
-    last = ahpatron.run(*words[1:], stdin="".join(lines).encode())
-    whole = ahpatron.run(*words[1:-2], stdin="".join(lines).encode())
-    assert counts(last) == counts(whole)
-
-
-def test_a_signal_after_the_checkpoint_keeps_what_was_learned(ahpatron: Ahpatron) -> None:
-    lines = libsvm(NUMBERS["0/1"], 600).splitlines(keepends=True)
-    words = ("run", "-", "-B", 20, "--checkpoint", "c.npz")
-    ahpatron.succeed(*words, stdin="".join(lines[:300]).encode())
-    with ahpatron.start(*words) as process:
-        assert process.stdin
-        assert process.stderr
-        process.stdin.write("".join(lines[:500]))
-        process.stdin.flush()
-        while "continues after 300 rounds" not in process.stderr.readline():
-            pass
-        wait_until_read(process)
-        process.terminate()
-        process.communicate(timeout=60)
-    assert process.returncode == 143
-    done = ahpatron.succeed(*words, "--json", stdin="".join(lines).encode())
-    assert "continues after 500 rounds" in done.err
-
-
-@pytest.mark.parametrize("other", ["-1", "0"])
-def test_a_pipe_that_has_shown_one_label_only_can_go_on(ahpatron: Ahpatron, other: str) -> None:
-    """Label 1 may be of the pair -1/+1 or 0/1: the checkpoint must not decide it."""
-    words = ("run", "-", "--checkpoint", "c.npz", "--save-every", 64)
-    first = "".join(f"1 1:{i % 5}\n" for i in range(100))
-    second = "".join(f"{other} 1:{i % 5}\n" for i in range(100))
-    with ahpatron.start(*words) as process:
-        assert process.stdin
-        process.stdin.write(first)
-        process.stdin.flush()
-        wait_until_read(process)
-        process.terminate()
-        process.communicate(timeout=60)
-    assert process.returncode == 143
-    found = ahpatron.json(*words, stdin=(first + second).encode())
-    assert found["data"]["labels"] == [int(other), 1]
-    assert found["runs"][0]["rounds"] == 200
-
-
 CHANGED = {
     "learner": "-l rbp",
     "budget": "-B 60",
@@ -142,6 +80,9 @@ CHANGED = {
     "drop": "--drop b",
     "category": "--category kind",
     "missing": "--missing zero",
+    "na": "--na none",
+    "decimal": "--decimal .",
+    "date_format": "--date-format MM/DD/YYYY",
     "id": "--id name",
     "repeats": "--repeats 2",
     "seed": "--seed 1",

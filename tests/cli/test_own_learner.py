@@ -7,6 +7,7 @@ from statistics import fmean
 
 import pytest
 
+from ahpatron_cli import read_results
 from ahpatron_cli.core import ALGORITHM
 from support.command import DEADLY, REPOSITORY, Ahpatron
 
@@ -48,6 +49,47 @@ def test_a_sweep_with_two_processes_and_a_configuration(own: Ahpatron, rings: Pa
     own.write("mine/sweep.toml", config)
     done = own("sweep", "--config", "mine/sweep.toml", "--out", "one.jsonl", "--dry-run")
     assert done.out.startswith("16 trials: 8 done, 8 left\n")
+
+
+REPORTING = OWN.replace(
+    'reports = ("dropped",)', 'reports = ("dropped", "word", "unknown", "endless")'
+).replace(
+    "    dropped = 0\n",
+    """    dropped = 0
+    word = "up"
+    unknown = float("nan")
+    endless = float("inf")
+""",
+)
+
+
+def test_what_a_learner_reports_is_in_json_results_and_tables(own: Ahpatron, rings: Path) -> None:
+    """Values that JSON does not have are null or words, and columns have means of numbers."""
+    own.write("mine/own.py", REPORTING)
+    words = (rings, "-l", LEARNER, "-l", "rbp", "-B", 20, "--limit", 300, "--repeats", 2)
+    mine, again, rbp, _ = own.json("run", *words)["runs"]
+    dropped = mine["statistics"]["dropped"]
+    assert dropped > 0
+    assert mine["statistics"] == {
+        "dropped": dropped,
+        "word": "up",
+        "unknown": None,
+        "endless": "inf",
+    }
+    assert "statistics" not in rbp
+    own.succeed("sweep", *words, "--out", "r.jsonl")
+    stored = [trial["run"] for trial in own.trials()]
+    statistics = [run.get("statistics") for run in stored if run["learner"] == "smallest-goes"]
+    assert statistics == [mine["statistics"], again["statistics"]]
+    (row, *_) = [one for one in read_results(own.folder / "r.jsonl") if one["learner"] != "rbp"]
+    assert row["statistic_dropped"] == dropped
+    mean = fmean([dropped, again["statistics"]["dropped"]])
+    for command in (("run", *words), ("report", "r.jsonl")):
+        lines = own.succeed(*command).out.splitlines()
+        (head,) = [line for line in lines if line.startswith("Learner")]
+        (line,) = [line for line in lines if line.startswith("smallest-goes")]
+        place = head.split()[::-1].index("dropped")  # from the right
+        assert float(line.split()[::-1][place]) == pytest.approx(mean, rel=1e-3)
 
 
 CHANGED = OWN.replace("self.aggressiveness", "0.1 * self.aggressiveness")

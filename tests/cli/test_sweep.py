@@ -2,11 +2,13 @@
 
 import json
 import os
+import platform
 import shlex
 import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -56,6 +58,15 @@ def test_a_results_file_says_what_made_it(swept: Swept) -> None:
     header = json.loads(swept.ahpatron.read("r.jsonl").splitlines()[0])
     assert header["kind"] == "ahpatron sweep results"
     assert {"version", "numpy", "scipy", "blas", "command"} <= set(header)
+    assert datetime.fromisoformat(header["date"]).tzinfo is not None
+    assert header["host"] == platform.node()
+    assert all(header[name] for name in ("os", "processor", "cores"))
+
+
+def test_a_trial_names_its_header_and_its_machine(swept: Swept) -> None:
+    for trial in swept.ahpatron.trials():
+        assert trial["header"] == 1
+        assert platform.node() in trial["timing"]["machine"]
 
 
 def test_trials_are_those_of_run(swept: Swept, rings: Path) -> None:

@@ -203,7 +203,7 @@ def test_weights_are_inverse_to_the_root_of_the_spread(
         metric = Metric()
         for start in range(0, 100, 32):
             block = points.slice(start, min(start + 32, 100))
-            metric.expect(block)
+            metric.weigh_new_features(block)
             metric.add(block)
         metric.adopt(metric.proposed(100, None, 1))
         products = metric.weights * expected
@@ -378,7 +378,7 @@ def test_rows_from_before_an_alarm_count_half_in_the_spread() -> None:
     for rows in (np.array([[1.0], [3.0]]), np.array([[5.0]])):
         metric.halve()
         points = Matern().points(rows)
-        metric.expect(points)
+        metric.weigh_new_features(points)
         metric.add(points)
     assert metric.rounds == 2.0
     mean = (0.5 * 1 + 0.5 * 3 + 5) / 2

@@ -219,7 +219,7 @@ def test_the_points_that_stay_close_ranks(points_of: Any) -> None:
 def test_an_extension_can_be_taken_back(points_of: Any) -> None:
     points = points_of(ROWS[:3])
     points.extend(points_of(ROWS[3:]))
-    points.keep(np.arange(3), unmoved=3)
+    points.shorten(3)
     assert points.size == 3
     assert points.largest == 5.0
     assert distances(points) == distances(points_of(ROWS[:3]))

@@ -104,7 +104,7 @@ def test_rows_in_memory_are_read_in_any_order(path: str) -> None:
 def test_rows_in_memory_are_read_repeatedly(path: str) -> None:
     dataset = loaded(path)
     assert np.array_equal(dense(whole(dataset)), dense(whole(dataset)))
-    assert dataset.summary().record.rounds == ROUNDS
+    assert dataset.finish().record.rounds == ROUNDS
 
 
 def test_a_block_is_only_as_wide_as_the_rows_so_far(path: str) -> None:
@@ -142,16 +142,16 @@ def test_the_summary_of_a_stream_is_that_of_the_file_in_memory(path: str) -> Non
     with open_source(path) as source:
         dataset = stream(source, Preparation())
         whole(dataset)
-        summary = dataset.summary()
-    assert summary == loaded(path).summary()
-    assert (summary.record.rounds, summary.record.features) == (ROUNDS, 3)
+        read = dataset.finish()
+    assert read == loaded(path).finish()
+    assert (read.record.rounds, read.record.features) == (ROUNDS, 3)
 
 
 def test_rows_without_a_label_are_yielded_and_counted() -> None:
     with piped(b"1 1:1\n? 1:2\n-1 1:3\n") as source:
         dataset = stream(source, Preparation(may_lack_labels=True))
         assert np.isnan(whole(dataset).labels).tolist() == [False, True, False]
-        assert dataset.summary().unlabelled == 1
+        assert dataset.finish().unlabelled == 1
 
 
 def test_the_warm_up_has_only_rows_with_a_label_and_batches_repeat_it() -> None:
@@ -186,7 +186,7 @@ def test_processes_share_rows_that_were_saved(path: str, tmp_path: Path) -> None
     shared = mapped("elsewhere/a.svm", folder)
     assert shared.name == "elsewhere/a.svm"
     assert np.array_equal(dense(whole(shared)), dense(whole(dataset)))
-    assert shared.summary().record.sha256 == dataset.summary().record.sha256
+    assert shared.finish().record.sha256 == dataset.finish().record.sha256
 
 
 def test_a_file_that_changed_since_it_was_hashed_is_refused(path: str) -> None:

@@ -420,11 +420,6 @@ NAMES = "".join(f"name{i},{i},{i % 2}\n" for i in range(30))
 
 REFUSED: dict[str, tuple[str | bytes, int | None, str]] = {
     "a column of names": ("name,a,y\n" + NAMES, 2, "--drop name"),
-    "a column of too many categories": (
-        "t,y\n" + "".join(f"t{i % 1500},{i % 2}\n" for i in range(9000)),
-        2,
-        "--drop t",
-    ),
     "text among numbers": ("a,y\n1,0\n2,1\nx,1\n", 4, "--category a"),
     "a number among texts": ("a,y\nx,0\nx,1\n2,1\n", 4, "--category a"),
     "infinity": ("a,y\n1,0\n2,1\ninf,1\n", 4, "inf"),

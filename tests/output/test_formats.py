@@ -12,7 +12,7 @@ from ahpatron_cli.records import RunRecord
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.command import rows_of
 from support.golden import matrix
-from support.trials import make_report, make_run, make_trial, make_trials, small_sweep
+from support.trials import make_document, make_run, make_trial, make_trials, small_sweep
 
 SETTING = {
     "learner",
@@ -34,6 +34,7 @@ SETTING = {
     "missing_permutations",
     "algorithm",
     "source",
+    "machines",
 }
 DIFFERENCE = {"mean", "se", "orders", "p_value", "p_holm", "more_than_noise"}
 DATA = {"limit", "scale", "positive", "shuffled", "max_features", "layout"}
@@ -44,7 +45,7 @@ DATA = {"limit", "scale", "positive", "shuffled", "max_features", "layout"}
 
 def test_json_keeps_every_bit_of_a_float() -> None:
     exact = 0.1 + 0.2
-    text = to_text([make_report(make_run(norm=exact, zeta=5e-324))], "json")
+    text = to_text([make_document(make_run(norm=exact, zeta=5e-324))], "json")
     read = json.loads(text)["runs"][0]
     assert read["norm"] == exact
     assert read["zeta"] == 5e-324
@@ -52,7 +53,7 @@ def test_json_keeps_every_bit_of_a_float() -> None:
 
 def test_nan_is_not_written_as_json() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        to_text([make_report(make_run(norm=math.nan))], "json")
+        to_text([make_document(make_run(norm=math.nan))], "json")
 
 
 @pytest.mark.parametrize(
@@ -61,14 +62,14 @@ def test_nan_is_not_written_as_json() -> None:
     ids=["an escape sequence", "a byte that is no UTF-8", "a line break", "a change of direction"],
 )
 def test_json_is_plain_ascii_and_reads_back(path: str) -> None:
-    text = to_text([make_report(path=path)], "json")
+    text = to_text([make_document(path=path)], "json")
     assert text.isascii()
     assert json.loads(text)["data"]["path"] == path
 
 
 def csv_row(*runs: RunRecord, path: str = "a.svm") -> dict[str, str]:
     """The first row that a CSV reader finds."""
-    return rows_of(to_text([make_report(*runs, path=path)], "csv"))[0]
+    return rows_of(to_text([make_document(*runs, path=path)], "csv"))[0]
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ from ahpatron_cli.output.render import Html, Terminal, print_to
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.sweep_table import summary_page
 from ahpatron_cli.output.table import BEST, Cell, Page, Table
-from ahpatron_cli.records import Outcome
+from ahpatron_cli.records import Outcome, ParamValue
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
-from support.golden import FOLDER, matrix, run_report, swept, texts
+from support.golden import FOLDER, matrix, run_document, swept, texts
 from support.terminal import without_style
 from support.trials import (
     make_data,
+    make_document,
     make_perceptron,
-    make_report,
     make_run,
     make_trial,
     make_trials,
@@ -48,7 +48,7 @@ def headings(text: str, first: str = "Learner") -> list[list[str]]:
     return [re.split(r" {2,}", line) for line in lines]
 
 
-PAGES = {"run": run_page([run_report()]), "matrix": summary_page(matrix())}
+PAGES = {"run": run_page([run_document()]), "matrix": summary_page(matrix())}
 MAIN = {"Learner", "Mistakes %", "Made", "Bound", "Setting", "Rank", "Term", "Product"}
 """Headings that are shown in any width."""
 
@@ -75,12 +75,12 @@ def test_columns_that_a_narrow_terminal_hides_are_named(page: Page, width: int) 
 
 
 def test_columns_without_a_value_are_not_shown() -> None:
-    text = to_text([make_report(make_perceptron())], "table")
+    text = to_text([make_document(make_perceptron())], "table")
     assert headings(text) == [["Learner", "Mistakes %", "|M_T|", "|N_T|", "Support", "Seconds"]]
 
 
 def test_columns_with_a_value_for_one_learner_are_shown() -> None:
-    text = to_text([make_report(make_perceptron(), make_run())], "table")
+    text = to_text([make_document(make_perceptron(), make_run())], "table")
     assert "Halvings" in headings(text)[0]
 
 
@@ -113,7 +113,7 @@ def test_a_pipe_has_no_width_and_no_bold_type(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("COLUMNS", "40")
     stream = io.StringIO()
     printed_to(stream, PAGES["run"])
-    assert stream.getvalue() == to_text([run_report()], "table")
+    assert stream.getvalue() == to_text([run_document()], "table")
 
 
 def test_force_color_gives_a_pipe_bold_type_and_nothing_else(
@@ -123,7 +123,7 @@ def test_force_color_gives_a_pipe_bold_type_and_nothing_else(
     forced = io.StringIO()
     printed_to(forced, PAGES["run"])
     assert "\x1b[1m" in forced.getvalue()
-    assert without_style(forced.getvalue()) == to_text([run_report()], "table")
+    assert without_style(forced.getvalue()) == to_text([run_document()], "table")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
@@ -140,13 +140,13 @@ def test_streams_without_all_signs_get_ascii(encoding: str) -> None:
 def test_letters_that_a_stream_lacks_are_escaped(encoding: str) -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding)
-    printed_to(stream, run_page([make_report(path="ł.svm")]))
+    printed_to(stream, run_page([make_document(path="ł.svm")]))
     assert raw.getvalue().startswith(b"\\u0142.svm: ")
 
 
 @pytest.mark.parametrize("format", PAPER)
 def test_no_run_is_best_without_a_rival(format: str) -> None:
-    assert "best" not in to_text([make_report()], format).lower()
+    assert "best" not in to_text([make_document()], format).lower()
 
 
 @pytest.mark.parametrize("format", PAPER)
@@ -157,7 +157,7 @@ def test_no_setting_is_best_without_a_rival(format: str) -> None:
 
 def test_runs_with_equal_totals_are_all_best() -> None:
     runs = [make_run(), make_perceptron(mistakes=112), make_run("avp", mistakes=113)]
-    assert to_text([make_report(*runs)], "latex").count("textbf") == 2
+    assert to_text([make_document(*runs)], "latex").count("textbf") == 2
 
 
 def test_settings_with_equal_totals_are_all_best() -> None:
@@ -181,7 +181,10 @@ def ranked(gap: float) -> SweepSummary:
 
 def test_a_significant_friedman_test_is_followed_by_differences_of_ranks() -> None:
     different = summary_to_text(ranked(0.01), "table", only_matrix=True)
-    assert "(Nemenyi, 5 %)" in different
+    different = " ".join(different.split())
+    assert "Iman-Davenport: F = ∞, p < 0.001 over 8 data sets." in different
+    groups = "ahpatron, avp; avp, rbp."
+    assert f"less than 1.17 apart do not differ significantly: {groups}" in different
 
 
 def test_without_a_significant_friedman_test_no_difference_of_ranks_is_called_so() -> None:
@@ -189,6 +192,32 @@ def test_without_a_significant_friedman_test_no_difference_of_ranks_is_called_so
     assert "Nemenyi" not in alike
     assert "no significant difference between the learners" in alike
     assert '"groups": []' in summary_to_text(ranked(0.0), "json", only_matrix=True)
+
+
+def test_the_matrix_shows_what_was_fixed() -> None:
+    """In its title if it is the same for all data sets, else in a row; not if it was varied."""
+    trials = []
+    for name, budget in (("a", 50), ("b", 100)):
+        data = make_data(f"{name}.svm")
+        for step in (1, 2):
+            params: dict[str, ParamValue] = {"sigma": 0.5, "budget": budget, "step": step}
+            trials += make_trials("nogd", [0.1 * step], data, **params)
+        trials += make_trials("avp", [0.3], data, sigma=0.5)
+    summary = summarise_trials(trials)
+    lines = summary_to_text(summary, "table", only_matrix=True).splitlines()
+    assert lines[0].endswith("; σ = 0.5")
+    assert [line.split() for line in lines if line.startswith("B =")] == [["B", "=", "50", "100"]]
+    assert "step" not in lines[0]
+    fixed = json.loads(summary_to_text(summary, "json"))["matrix"]["fixed"]
+    assert fixed == {"sigma": [0.5, 0.5], "budget": [50, 100], "features": [None, None]}
+
+
+def test_a_note_is_shown_with_its_column_only() -> None:
+    page = summary_page(summarise_trials(small_sweep()))
+    assert "vs best: mean" in Terminal(120).page(page)
+    narrow = Terminal(40).page(page)
+    assert "vs best: mean" not in narrow
+    assert "Hidden: terminal too narrow" in narrow
 
 
 @pytest.mark.parametrize(
@@ -232,7 +261,7 @@ def hostile() -> SweepSummary:
 
 def hostile_texts(hostile: SweepSummary, format: str) -> list[str]:
     """All texts in this format that show hostile names."""
-    report = make_report(make_run(HOSTILE), make_run("x"), path=HOSTILE)
+    report = make_document(make_run(HOSTILE), make_run("x"), path=HOSTILE)
     return [
         summary_to_text(hostile, format),
         summary_to_text(hostile, format, only_matrix=True),
@@ -275,7 +304,7 @@ def test_hostile_names_add_no_elements_to_html(hostile: SweepSummary) -> None:
 
 @pytest.mark.parametrize("special", list(r"|*_`<>[]\&~$#!{}"))
 def test_markdown_escapes_every_special_character(special: str) -> None:
-    text = to_text([make_report(make_run(f"x{special}y"), path=f"p{special}q")], "markdown")
+    text = to_text([make_document(make_run(f"x{special}y"), path=f"p{special}q")], "markdown")
     assert rf"**p\{special}q**" in text
     assert rf"| x\{special}y |" in text
 

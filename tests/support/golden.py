@@ -17,12 +17,12 @@ from ahpatron_cli.output.formats import FORMATS, summary_to_text, to_text
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.sweep_table import summary_page
-from ahpatron_cli.records import Metrics, Report, ThisFile
+from ahpatron_cli.records import Metrics, RunDocument, ThisFile
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.trials import (
     make_data,
+    make_document,
     make_perceptron,
-    make_report,
     make_run,
     make_trial,
     small_sweep,
@@ -52,7 +52,7 @@ CERTIFICATE = Certificate(
 )
 
 
-def run_report() -> Report:
+def run_document() -> RunDocument:
     """Two permutations of three learners, one worse than the baseline; bounds, one vacuous."""
     runs = (
         make_run(mistakes=100, mistake_rate=0.10, baseline_mistakes=130),
@@ -63,23 +63,23 @@ def run_report() -> Report:
     vacuous = replace(CERTIFICATE, bound=950.0, vacuous=True, counts="mistakes")
     none = ("no theorem covers it",)
     certified = [CERTIFICATE, CERTIFICATE, CERTIFICATE, vacuous, none, none]
-    return replace(make_report(*runs, labels=(0, 1)), certified=certified)
+    return replace(make_document(*runs, labels=(0, 1)), certified=certified)
 
 
-def resumed() -> Report:
+def resumed() -> RunDocument:
     """One pass of a learner that never halves, continued on a second file."""
     part = ThisFile(1000, 50, 0.05)
     changes = {"rounds": 3000, "mistakes": 200, "mistake_rate": 2 / 30, "this_file": part}
-    return make_report(make_perceptron(**changes))
+    return make_document(make_perceptron(**changes))
 
 
-def classes() -> Report:
+def classes() -> RunDocument:
     """Three classes, with metrics."""
     metrics = Metrics(None, None, None, 0.25, 0.625, None, None)
     confusion = ((300, 20, 12), (20, 300, 20), (20, 20, 288))
     run = make_run(metrics=metrics, classes=(1, 2, 3.5), confusion=confusion)
-    report = make_report(run)
-    return replace(report, data=structs.replace(report.data, labels=(1, 2, 3.5)))
+    document = make_document(run)
+    return replace(document, data=structs.replace(document.data, labels=(1, 2, 3.5)))
 
 
 def swept() -> SweepSummary:
@@ -109,7 +109,7 @@ def matrix() -> SweepSummary:
 def texts() -> Iterator[tuple[str, str]]:
     """The name and the content of each golden file."""
     shown: dict[str, Callable[[str], str]] = {
-        "run": lambda format: to_text([run_report()], format),
+        "run": lambda format: to_text([run_document()], format),
         "sweep": lambda format: summary_to_text(swept(), format),
         "matrix": lambda format: summary_to_text(matrix(), format, only_matrix=True),
     }
@@ -119,7 +119,7 @@ def texts() -> Iterator[tuple[str, str]]:
             yield f"{name}.{SUFFIXES.get(format, format)}", text(format)
     yield "classes.md", to_text([classes()], "markdown")
     yield "resumed.txt", to_text([resumed()], "table")
-    yield "run_60_columns.txt", Terminal(60, ascii=True).page(run_page([run_report()]))
+    yield "run_60_columns.txt", Terminal(60, ascii=True).page(run_page([run_document()]))
     yield "sweep_60_columns.txt", Terminal(60, bold=True).page(summary_page(swept()))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import convert
 from msgspec.structs import replace
 
-from ahpatron_cli.records import DataRecord, Outcome, ParamValue, Report, RunRecord, TrialData
+from ahpatron_cli.records import DataRecord, Outcome, ParamValue, RunDocument, RunRecord, TrialData
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 
 BUDGETS = (50, 100, 200, 400, 800)
@@ -62,11 +62,11 @@ def make_perceptron(**changes: Any) -> RunRecord:
     return make_run(**(fields | changes))
 
 
-def make_report(
+def make_document(
     *runs: RunRecord, path: str = "a.svm", labels: tuple[float, ...] = (-1, 1)
-) -> Report:
+) -> RunDocument:
     data = DataRecord(path, rounds=1000, features=18, labels=labels, sha256="c0ffee")
-    return Report("0.1.0", data, runs or (make_run(),), load_seconds=0.25)
+    return RunDocument("0.1.0", data, runs or (make_run(),), load_seconds=0.25)
 
 
 def make_data(path: str = "a.svm", **changes: Any) -> TrialData:

@@ -281,7 +281,7 @@ def test_results_are_read_as_the_first_version_with_this_format_wrote_them() -> 
     (data,) = summarise_trials(
         list(contents.trials.values()), contents.headers, Criterion(METRICS["auc"])
     ).datasets
-    assert (data.winner.learner, data.winner.summary.repeats) == ("ahpatron", 2)
+    assert (data.winner.learner, data.winner.means.repeats) == ("ahpatron", 2)
     run = next(iter(contents.trials.values())).run
     assert run is not None
     assert (run.rounds, sum(map(sum, run.confusion or ()))) == (200, 200)

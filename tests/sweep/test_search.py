@@ -83,7 +83,7 @@ def test_halving_finds_what_the_grid_finds() -> None:
     (best,), (found,) = (summarise_trials(list(known.values())).datasets for known in (every, some))
     assert found.winner.params == best.winner.params
     assert found.winner.label == best.winner.label == "epsilon=0.7"
-    assert found.winner.summary == best.winner.summary
+    assert found.winner.means == best.winner.means
     assert (found.dropped, best.dropped) == (8, 0)
     assert found.several_settings
 

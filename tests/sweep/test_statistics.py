@@ -6,9 +6,17 @@ from fractions import Fraction
 from itertools import combinations
 
 import pytest
-from scipy.stats import friedmanchisquare, wilcoxon
+from scipy.stats import f, friedmanchisquare, rankdata, studentized_range, wilcoxon
 
-from ahpatron_cli.sweep.statistics import Order, common_orders, compare, holm, over_datasets
+from ahpatron_cli.sweep.statistics import (
+    Order,
+    _critical_difference,
+    _iman_davenport,
+    common_orders,
+    compare,
+    holm,
+    over_datasets,
+)
 
 # Demšar (2006), Statistical comparisons of classifiers over multiple data sets, table 6:
 # areas under the ROC curve of C4.5, with m, with cf, with both tuned, on 14 data sets. He ranks two
@@ -90,6 +98,46 @@ def test_ranks_are_those_of_the_example_of_demsar() -> None:
     assert found.critical_difference == pytest.approx(2.569 * math.sqrt(20 / 84), abs=1e-3)
     # the best and the worst differ by 1.18
     assert found.groups == [["C4.5+m+cf", "C4.5+m", "C4.5+cf", "C4.5"]]
+
+
+def test_the_test_of_iman_and_davenport_is_an_analysis_of_variance_of_ranks() -> None:
+    """F is that of two factors, learners and data sets; without ties Demšar's example has 3.69."""
+    found = over_datasets(C45, larger_is_better=True)
+    ranks = rankdata([[-value for value in row] for row in zip(*C45.values(), strict=True)], axis=1)
+    datasets, learners = ranks.shape
+    between = datasets * ((ranks.mean(axis=0) - ranks.mean()) ** 2).sum() / (learners - 1)
+    rest = ranks - ranks.mean(axis=0) - ranks.mean(axis=1, keepdims=True) + ranks.mean()
+    freedom = (learners - 1) * (datasets - 1)
+    ratio = between / ((rest**2).sum() / freedom)
+    assert found.iman_davenport == pytest.approx(ratio)
+    assert found.iman_davenport_p_value == pytest.approx(f.sf(ratio, learners - 1, freedom))
+    published, p_value = _iman_davenport(9.28, 4, 14)
+    assert published == pytest.approx(3.69, abs=0.005)
+    assert 0.01 < p_value < 0.05  # his critical value for 5 % is 2.85
+    assert found.rejects
+
+
+def test_equal_ranks_on_all_data_sets_leave_nothing_to_chance() -> None:
+    found = over_datasets({"a": [1.0] * 4, "b": [2.0] * 4, "c": [3.0] * 4})
+    assert (found.iman_davenport, found.iman_davenport_p_value) == (math.inf, 0.0)
+    alike = over_datasets({"a": [1.0] * 4, "b": [1.0] * 4, "c": [1.0] * 4})
+    assert (alike.iman_davenport, alike.iman_davenport_p_value) == (0.0, 1.0)
+    assert not alike.rejects
+
+
+@pytest.mark.parametrize(
+    ("learners", "quantile"),
+    [*enumerate((1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164), start=2)],
+)
+def test_critical_differences_are_those_of_demsar_and_of_the_studentized_range(
+    learners: int, quantile: float
+) -> None:
+    """His table 5 (a), and the definition with 100,000 degrees of freedom."""
+    scale = math.sqrt(learners * (learners + 1) / (6 * 14))
+    found = _critical_difference(learners, 14)
+    assert found == pytest.approx(quantile * scale, abs=1e-3 * scale)
+    direct = studentized_range.isf(0.05, learners, 1e5) / math.sqrt(2)
+    assert found == pytest.approx(direct * scale, rel=1e-3)
 
 
 def test_friedman_and_wilcoxon_are_those_of_scipy() -> None:

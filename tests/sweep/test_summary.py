@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 from scipy.stats import ttest_rel
 
+from ahpatron_cli.output.formats import summary_to_text
 from ahpatron_cli.records import Outcome
 from ahpatron_cli.sweep.statistics import compare
 from ahpatron_cli.sweep.summary import METRICS, DatasetSummary, summarise_trials
@@ -62,8 +64,8 @@ def test_a_summary_has_means_and_marks_the_best() -> None:
         *make_trials("avp", [0.12, 0.13]),
     )
     first, second, avp = summary.settings
-    assert first.summary.mistake_rate_mean == pytest.approx(0.11)
-    assert first.summary.mistake_rate_sd == pytest.approx(0.02 / math.sqrt(2))
+    assert first.means.mistake_rate_mean == pytest.approx(0.11)
+    assert first.means.mistake_rate_sd == pytest.approx(0.02 / math.sqrt(2))
     assert (first.best_of_data, first.best_of_learner, first.difference) == (True, True, None)
     assert (second.best_of_data, second.best_of_learner) == (False, False)
     assert (avp.best_of_data, avp.best_of_learner) == (False, True)
@@ -143,9 +145,24 @@ def test_settings_that_are_equally_good_are_all_the_best() -> None:
         *make_trials("rbp", [0.1, 0.3]),
     )
     assert [one.best_of_data for one in summary.settings] == [True, True, True, False]
-    assert [one.best_of_learner for one in summary.settings] == [True, False, True, True]
+    assert [one.best_of_learner for one in summary.settings] == [True, True, True, True]
     assert [summary.verdict(one) for one in summary.best] == ["best", "best", "n.s."]
     assert (summary.winner.learner, summary.winner.params) == ("ahpatron", {"epsilon": 0.5})
+
+
+def test_learners_are_in_the_order_in_which_they_were_given() -> None:
+    """By default that of the headers of a results file; others follow as in the registry."""
+    names = ["perceptron", "avp", "ahpatron", "rbp"]
+    trials = [one for name in names for one in make_trials(name, [0.1, 0.2])]
+    origins = [{"learners": ["rbp"]}, {"learners": ["avp", "rbp"]}]
+    for summary, order in (
+        (summarise_trials(trials, origins), ["rbp", "avp", "ahpatron", "perceptron"]),
+        (summarise_trials(trials, origins, order=names), names),
+    ):
+        (data,) = summary.datasets
+        assert [one.name for one in data.settings] == order
+        assert [one.name for one in data.best] == order
+        assert list(summary.matrix) == order
 
 
 def of_edition(trials: Sequence[Outcome], **edition: Any) -> list[Outcome]:
@@ -237,10 +254,21 @@ def test_failed_trials_are_kept_apart_and_no_permutation_counts_twice() -> None:
     summary = summarise_trials([make_trial("ahpatron", 0.1)] * 2 + [failed])
     assert (summary.trials, summary.failed) == (2, [failed])
     (setting,) = summary.datasets[0].settings
-    assert (setting.learner, setting.summary.repeats, len(setting.values)) == ("ahpatron", 1, 1)
+    assert (setting.learner, setting.means.repeats, len(setting.values)) == ("ahpatron", 1, 1)
     nothing = summarise_trials([failed], [{"version": "0.1.0"}])
     assert (nothing.datasets, nothing.trials, len(nothing.failed)) == ([], 0, 1)
     assert nothing.origins == [{"version": "0.1.0"}]
+
+
+def test_seconds_of_several_machines_are_said_to_be_such() -> None:
+    here, there, unknown = (make_trial("ahpatron", 0.1, repeat) for repeat in range(3))
+    trials = [replace(here, machine="a (x86)"), replace(there, machine="b (arm)"), unknown]
+    summary = summarise_trials(trials)
+    (data,) = summary.datasets
+    assert data.timed_on == data.settings[0].timed_on == ["a (x86)", "b (arm)", "not recorded"]
+    text = " ".join(summary_to_text(summary, "table").split())
+    assert "Seconds: means over trials on several machines: a (x86); b (arm); not recorded." in text
+    assert "machines" not in summary_to_text(summarise_trials([here, there]), "table")
 
 
 def test_equal_totals_are_ties_whatever_their_float_means_are() -> None:

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
+from ahpatron_cli.core.judging import hinge_steps, page_statistic
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import (
     REST,
@@ -21,14 +20,6 @@ from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.second_order import SecondOrder
 from ahpatron_cli.core.state import StateReader
 from ahpatron_cli.core.tally import mistaken
-
-
-def page_statistic(g: float, right: int, rate: float | None) -> float:
-    """Page's g (see `Arow`) after `right` correct rounds, then a mistake at rate p if given."""
-    g = max(0.0, g + right * math.log(0.75))  # (1-q)/(1-p) = 3/4
-    if rate is None:
-        return g
-    return g + math.log(0.75 + 0.25 / rate)  # q/p
 
 
 class SecondOrderLearner(Learner):
@@ -65,11 +56,11 @@ class SecondOrderLearner(Learner):
         return SecondOrder(kernel, self.budget, classes)
 
     def update(self, f: SecondOrder, y: Any, margin: float) -> bool:
+        step: Any
         if f.classes:
-            signs = np.where(y > 0, 1.0, -1.0)
-            step: Any = signs * np.maximum(1.0 - signs * f.value, 0.0)
+            step = hinge_steps(f.value, y)
             mistake = margin < 0 or bool(margin == 0 and y.argmin() < y.argmax())
-            self.loss += float(np.square(step).mean())
+            self.loss += float((step * step).mean())
             margin /= 2.0
             if margin >= HINGE:
                 return False
@@ -77,41 +68,58 @@ class SecondOrderLearner(Learner):
             step = (1.0 - margin) * y
             mistake = mistaken(y, margin)
             self.loss += step * step
-        seen = self.round + 2 - self.birth  # includes this round, and one of loss 1 at first
-        e = self.loss / seen
-        right = self.round - self.next_seen  # correct rounds since the last call
-        rate = None
-        if mistake:
-            rate = self.wrong / seen  # p
-        else:
-            right += 1
-        self.page = page_statistic(self.page, right, rate)
-        if self.page > self.alarm:
+        if self.has_risen(mistake):
             self.reset(f)
             return False
-        self.next_seen = self.round + 1
-        if mistake:
-            self.wrong += 1
-        r = self.noise * e * e
+        seen = self.seen
+        e = self.loss / seen
+        more = 0.0
         room = 1.0 - f.size / self.budget  # 1 - |S|/B
         if self.caution:
             per_round = math.sqrt(min(1.0, f.size / seen))  # √(|S|/t)
-            r += self.caution * min(1.0, 8.0 * e**6 * per_round)
+            more = self.caution * min(1.0, 8.0 * e**6 * per_round)
             room *= 1.0 - 0.8 * self.caution * e**4
         if f.size < self.budget and margin < room:
             f.enter(self.tolerance)
-        r = max(self.floor, r)
-        return f.learn(step, r / self.weight)
+        return f.learn(step, self.r_at(e, more))
+
+    @property
+    def seen(self) -> int:
+        """Number of rounds since the last reset: this one, and one of loss 1 before the first."""
+        return self.round + 2 - self.birth
+
+    def has_risen(self, mistake: bool) -> bool:
+        """Page's test (see `Arow`), if this round is a mistake or not: whether g > alarm.
+
+        The rounds since the last call were correct.
+        """
+        right = self.round - self.next_seen
+        self.next_seen = self.round + 1
+        if not mistake:
+            self.page = page_statistic(self.page, right + 1)
+            return False
+        rate = self.wrong / self.seen  # p
+        self.page = page_statistic(self.page, right, rate)
+        self.wrong += 1
+        return self.page > self.alarm
+
+    def r_at(self, e: float, more: float = 0.0) -> float:
+        """r of an example of this weight; e is the mean squared hinge loss."""
+        return max(self.floor, self.noise * e * e + more) / self.weight
 
     def reset(self, f: SecondOrder) -> None:
         """Reset the learner: from the next round on, f and all counts start from scratch."""
+        self.loss = 1.0
+        self.restart_test()
+        f.successor = self.begin(f.kernel, f.classes)
+
+    def restart_test(self) -> None:
+        """Restart Page's test after an alarm in this round, and count the alarm."""
         self.birth = self.round + 1
         self.next_seen = self.birth
-        self.loss = 1.0
         self.wrong = 1
         self.page = 0.0
         self.restarts += 1
-        f.successor = self.begin(f.kernel, f.classes)
 
     @property
     def last_reset(self) -> int | None:

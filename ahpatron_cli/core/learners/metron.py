@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ahpatron_cli.core.kernels import Kernel, Matern
-from ahpatron_cli.core.learners.arow import Arow, SecondOrderLearner, page_statistic
+from ahpatron_cli.core.learners.arow import Arow, SecondOrderLearner
 from ahpatron_cli.core.learners.base import REST, SHARED, budget_parameter, multiclass_parameter
 from ahpatron_cli.core.metric import MetricExpansion
 from ahpatron_cli.core.numerics import HINGE
@@ -230,8 +230,8 @@ class Metron(SecondOrderLearner):
         self.tracker_led += f.tracker_leads
         f.judge(y)
         alarm = False
-        if steady.mistake or self.page:
-            alarm = self.alarmed(steady.mistake)
+        if steady.mistake or self.page:  # else g stays 0
+            alarm = self.has_risen(steady.mistake)
         updated = False
         lowest = min(steady.margin, tracker.margin)
         if lowest < HINGE:
@@ -251,35 +251,15 @@ class Metron(SecondOrderLearner):
 
     def _learn(self, head: Steady | Tracker) -> bool:
         """Update a head; whether it has changed."""
-        updated = head.learn(head.step, self.r_of(head))
-        if updated:
-            head.learned += 1
+        mean_loss = head.loss / head.rounds
+        updated = head.learn(head.step, self.r_at(mean_loss))
+        head.learned += updated
         return updated
 
     def _reset_steady(self, f: TwoMemories) -> None:
         """Let the steady head start again after this round, and Page's test with it."""
         f.reset_steady()
-        self.birth = self.round + 1
-        self.next_seen = self.birth
-        self.wrong = 1
-        self.page = 0.0
+        self.restart_test()
         self.next_call = self.birth + AFTER_ALARM - 1
-        self.restarts += 1
         rounds = np.append(self.alarm_rounds, self.round + 1)
         self.alarm_rounds = rounds[-ALARMS_KEPT:]
-
-    def alarmed(self, mistake: bool) -> bool:
-        """Page's test of the steady head; whether it is to be reset."""
-        if not mistake:
-            self.page = page_statistic(self.page, 1, None)
-            return False
-        seen = self.round + 2 - self.birth  # includes this round, and one before the first
-        self.page = page_statistic(self.page, 0, self.wrong / seen)
-        self.wrong += 1
-        return self.page > self.alarm
-
-    def r_of(self, head: Steady | Tracker) -> float:
-        """r of a head, for an example of this weight."""
-        e = head.loss / head.rounds
-        r = max(self.floor, self.noise * e * e)
-        return r / self.weight

@@ -175,15 +175,7 @@ def _data_part(text: bytes) -> bytes:
             whole_file=True,
         )
     if len(text) > MAX_LINE:
-        raise Fault(
-            column=1,
-            width=1,
-            kind="line-too-long",
-            problem=f"a line may hold {MAX_LINE >> 20} MiB at most",
-            note="this line is longer",
-            hint="check that this is LIBSVM text",
-            whole_file=True,
-        )
+        raise too_long()
     data = line.partition(b"#")[0]
     if match := _FORBIDDEN.search(data):
         raise Fault(
@@ -194,6 +186,19 @@ def _data_part(text: bytes) -> bytes:
             note=f"the byte 0x{match[0][0]:02x}",
         )
     return data
+
+
+def too_long() -> Fault:
+    """The fault of a line that is longer than `MAX_LINE`."""
+    return Fault(
+        column=1,
+        width=1,
+        kind="line-too-long",
+        problem=f"a line may hold {MAX_LINE >> 20} MiB at most",
+        note="this line is longer",
+        hint="check that this is LIBSVM text",
+        whole_file=True,
+    )
 
 
 def _binary(text: bytes) -> Fault:

@@ -19,16 +19,24 @@ from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data.batch import Batch, Reader
+from ahpatron_cli.data.faults import FaultyRow, OnFaultyRow
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.libsvm.fast import keep_freed_memory, read_plain
 from ahpatron_cli.data.libsvm.grammar import (
     Fault,
     finite_number,
     parse_line,
+    too_long,
     user_error,
 )
-from ahpatron_cli.data.source import MAX_LINE, Source, open_source, whole_lines
-from ahpatron_cli.errors import bad_data
+from ahpatron_cli.data.source import (
+    MAX_LINE,
+    Source,
+    open_source,
+    sound_lines,
+    whole_lines,
+)
+from ahpatron_cli.errors import UserError, bad_data
 from ahpatron_cli.settings import Data
 from ahpatron_cli.signals import StreamEnded
 
@@ -46,8 +54,10 @@ class SvmReader(Reader):
     """Reader of LIBSVM text.
 
     Text is read in pieces of `chunk_bytes` (of a pipe: what has arrived), cut after the last
-    complete line. The first fault is raised as a `UserError`; with `on_fault`, that is called
-    instead and faulty lines are skipped. `may_lack_labels` accepts rows without labels.
+    complete line. The first fault is raised as a `UserError`, after the rows before it were
+    yielded; with `on_fault`, that is called instead and faulty lines are skipped, up to one that
+    makes the rest meaningless; with `on_faulty_row` all of them are. `may_lack_labels` accepts rows
+    without labels.
     """
 
     def __init__(
@@ -57,28 +67,46 @@ class SvmReader(Reader):
         *,
         chunk_bytes: int = CHUNK_BYTES,
         on_fault: Callable[[int, Fault], None] | None = None,
+        on_faulty_row: OnFaultyRow | None = None,
         may_lack_labels: bool = False,
         on_wait: Callable[[int], None] = lambda rows: None,
     ) -> None:
-        super().__init__(source, data, on_wait)
+        super().__init__(source, data, on_wait, on_faulty_row)
         self._chunk_bytes = chunk_bytes
         self._on_fault = on_fault
         self._may_lack_labels = may_lack_labels
         self._line = 1
         """Number of the next line, from 1."""
+        self._fault: UserError | None = None
+        """A fault to be raised once the rows before it were yielded."""
 
     def __iter__(self) -> Iterator[Batch]:
         keep_freed_memory()
         with suppress(StreamEnded):
-            for text in whole_lines(self.source, self._chunk_bytes):
+            for text in self._texts():
                 for chunk in self._chunks(text):
                     self._note(chunk)
                     yield chunk
+                    if self._fault is not None:
+                        raise self._fault
                 if self.stopped or self.rows_read == self._data.limit:
                     return
             if not self.rows_read and not self.faults:
                 hint = "a row is one line, `label index:value index:value ...`"
                 raise bad_data("there are no rows in the file", self.source.name, hint=hint)
+
+    def _texts(self) -> Iterator[bytes]:
+        """Pieces of text that end at a line end; lines that are too long are left out if asked."""
+        if self.on_faulty_row is None:
+            return whole_lines(self.source, self._chunk_bytes)
+        return sound_lines(self.source, self._chunk_bytes, self._skip_long_line)
+
+    def _skip_long_line(self, start: bytes) -> None:
+        """Report a line that is too long, of which this is the start."""
+        fault = too_long()
+        error = user_error(fault, self.source.name, line=self._line, text=start)
+        self._report(FaultyRow(self._line, start, error))
+        self._line += 1
 
     def _count_labels(self) -> LabelTally:
         return scan(self.source.name, self._data.limit)
@@ -96,6 +124,7 @@ class SvmReader(Reader):
                 stop = int(ends[-1]) + 1
             part = text[:stop]
             text = text[stop:]
+            self.recent.add(self._line, part)
             chunk = self._fast(part) or self._strict(part)
             self._line += part.count(b"\n")
             if len(chunk.labels):
@@ -159,14 +188,9 @@ class SvmReader(Reader):
                     line_text, self._data.max_features, may_lack_label=self._may_lack_labels
                 )
             except Fault as fault:
-                if self._on_fault is None:
-                    path = self.source.name
-                    raise user_error(fault, path, line=number, text=line_text) from None
-                self.faults += 1
-                self._on_fault(number, fault)
-                self.stopped = fault.whole_file
+                self._handle(fault, number, line_text, rows_before=len(lines))
                 line = None
-            if self.stopped:
+            if self.stopped or self._fault is not None:
                 break
             if line is None:
                 continue
@@ -179,6 +203,21 @@ class SvmReader(Reader):
         width = max(columns, default=-1) + 1
         rows = CsrRows(np.array(ends), np.array(columns), np.array(values), width=width)
         return Batch(rows, np.array(labels), np.array(lines))
+
+    def _handle(self, fault: Fault, line: int, text: bytes, *, rows_before: int) -> None:
+        """Report a fault, or raise it: at once, or once the rows before it were yielded."""
+        if self._on_fault is not None:
+            self.faults += 1
+            self._on_fault(line, fault)
+            self.stopped = fault.whole_file
+            return
+        error = user_error(fault, self.source.name, line=line, text=text)
+        if self.on_faulty_row is not None:
+            self._report(FaultyRow(line, text.removesuffix(b"\r"), error))
+        elif rows_before:
+            self._fault = error
+        else:
+            raise error from None
 
 
 def _line_ends(text: bytes) -> NDArray[np.bool_]:

@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-from ahpatron_cli.output.html_report import to_html
+from ahpatron_cli.output.html_page import to_html
 from ahpatron_cli.sweep.summary import summarise_trials
 from support.trials import large_sweep, make_data, make_trial
 

@@ -10,7 +10,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
-from ahpatron_cli.output.html_report import write_report
+from ahpatron_cli.output.html_page import write_page
 from support.trials import FOURTEEN, ORIGIN, large_sweep, make_trial
 
 CHROMIUM = shutil.which("chromium")
@@ -55,7 +55,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
         failed=[make_trial("rbp", None, error=taken + "long" * 60)],
     )
     origins = [{**ORIGIN, "command": "ahpatron sweep " + "x" * 200}]
-    write_report(path, replace(summary, origins=origins))
+    write_page(path, replace(summary, origins=origins))
     return path.as_uri()
 
 

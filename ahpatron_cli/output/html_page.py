@@ -32,14 +32,14 @@ _HTML = Html()
 _text = _HTML.escape
 
 
-def check_report_path(path: str | Path) -> None:
+def check_page_path(path: str | Path) -> None:
     """Refuse a path without an HTML suffix; called before a long sweep."""
     format_of_suffix(path, formats={".html": "html", ".htm": "html"})
 
 
-def write_report(path: str | Path, summary: SweepSummary, x: str | None = None) -> None:
+def write_page(path: str | Path, summary: SweepSummary, x: str | None = None) -> None:
     """Write the report with the current date."""
-    check_report_path(path)
+    check_page_path(path)
     if summary.datasets:
         names = pictures.axes_of(summary.datasets)
         pictures.check_axis(x, names)

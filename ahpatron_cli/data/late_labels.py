@@ -1,0 +1,62 @@
+"""Lines of a live table that have a label and no other cell: the labels of earlier rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ahpatron_cli.core.rows import CsrRows
+from ahpatron_cli.data.batch import Batch
+from ahpatron_cli.data.cells import MISSING, Cells, Dates, Texts, Values
+from ahpatron_cli.data.schema import Schema
+
+Flags = NDArray[np.bool_]
+
+
+def split(cells: Cells, features: Sequence[str], label: str) -> Iterator[tuple[Cells, bool]]:
+    """Split rows into those with cells of features, and labels without any (True), in order."""
+    if label not in cells.columns:
+        yield cells, False
+        return
+    is_empty = np.ones(len(cells.lines), dtype=bool)
+    for name in features:
+        is_empty &= _missing(cells.columns[name])
+        if not is_empty.any():
+            yield cells, False
+            return
+    alone = is_empty & ~_missing(cells.texts(label))
+    cuts = np.flatnonzero(alone[1:] != alone[:-1]) + 1
+    for start, stop in pairwise([0, *cuts.tolist(), len(alone)]):
+        part = slice(start, stop)
+        columns = {name: values[part] for name, values in cells.columns.items()}
+        yield Cells(cells.lines[part], columns), bool(alone[start])
+
+
+def _missing(values: Values) -> Flags:
+    """Which cells of a column are missing."""
+    if isinstance(values, Texts):
+        by_text = np.array([text in MISSING for text in values.texts], dtype=bool)
+        return by_text[values.codes]
+    if isinstance(values, Dates):
+        return np.asarray(np.isnat(values.moments))
+    return np.isnan(values)
+
+
+def label_batch(cells: Cells, schema: Schema, path: str) -> Batch:
+    """Labels without rows, as a batch."""
+    count = len(cells.lines)
+    rows = CsrRows(
+        indptr=np.zeros(count + 1, dtype=np.int64),
+        columns=np.empty(0, dtype=np.int32),
+        values=np.empty(0),
+        width=1,
+    )
+    ids = None
+    if schema.id:
+        ids = np.array(cells.texts(schema.id).tolist(), dtype=object)
+    labels = schema.label_numbers(cells, path)
+    alone = np.ones(count, dtype=bool)
+    return Batch(rows, labels, cells.lines, ids=ids, label_only=alone)

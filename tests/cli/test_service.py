@@ -1,0 +1,380 @@
+"""A live stream as a service: state, answers, faults, figures, and how it ends."""
+
+import json
+import resource
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ahpatron_cli import signals
+from ahpatron_cli.model_file import load_model
+from support.command import Ahpatron, Outcome, rows_of
+
+ENDINGS = [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+STATE = ("run", "-", "--state", "s.npz")
+
+
+@pytest.fixture(scope="module")
+def lines(rings: Path) -> list[bytes]:
+    return rings.read_bytes().splitlines(keepends=True)
+
+
+@contextmanager
+def started(ahpatron: Ahpatron, *arguments: object, **options: Any) -> Iterator[Any]:
+    """A service; if it hangs, it is killed and the test fails."""
+    with ahpatron.start(*arguments, text=False, **options) as process:
+        guard = threading.Timer(120, process.kill)
+        guard.start()
+        try:
+            yield process
+        finally:
+            guard.cancel()
+            process.kill()
+
+
+def ask(process: Any, line: bytes, answers: int = 1) -> list[str]:
+    """Send a line, and read so many lines: a service that keeps an answer back hangs here."""
+    process.stdin.write(line)
+    process.stdin.flush()
+    return [process.stdout.readline().decode().rstrip("\n") for _ in range(answers)]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until it holds; the guard of `started` ends a test in which it never does."""
+    while not condition():
+        time.sleep(0.01)
+
+
+def fed(ahpatron: Ahpatron, rows: Sequence[bytes], *arguments: object) -> Outcome:
+    """A service whose stdin is a file: what is read together does not depend on the machine."""
+    path = ahpatron.write("rows", b"".join(rows))
+    with path.open("rb") as file, started(ahpatron, *arguments, stdin=file) as service:
+        out, err = service.communicate(timeout=60)
+    return Outcome(service.returncode, out.decode(), err.decode())
+
+
+def live(ahpatron: Ahpatron, name: str = "s.npz") -> dict[str, Any]:
+    """What `inspect` says about the stream behind a state."""
+    found: dict[str, Any] = ahpatron.json("inspect", name)["live"]
+    return found
+
+
+def numbers(ahpatron: Ahpatron, name: str = "s.npz") -> dict[str, Any]:
+    """All numbers of a state but times."""
+    model = load_model(str(ahpatron.folder / name))
+    found: dict[str, Any] = {}
+
+    def collect(path: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for key, one in value.items():
+                collect(f"{path}.{key}", one)
+        elif not path.endswith("seconds"):
+            found[path] = value.tobytes() if isinstance(value, np.ndarray) else repr(value)
+
+    collect("state", model.state)
+    collect("live", model.live)
+    return found
+
+
+def events(ahpatron: Ahpatron, name: str = "l.jsonl") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in ahpatron.read(name).splitlines()]
+
+
+# Answers ------------------------------------------------------------------------------------------
+
+
+def test_every_line_has_one_answer_at_once(ahpatron: Ahpatron, lines: list[bytes]) -> None:
+    with started(ahpatron, "run", "-", "--answers", "csv", "--on-fault", "skip") as service:
+        header, first = ask(service, lines[0], 2)
+        assert header == "line,prediction,score,label,mistake,error"
+        assert first.startswith("1,1,0.0,")
+        assert ask(service, b"? 1:0.5\n")[0].endswith(",,,")
+        assert "not a number" in ask(service, b"1 1:abc\n")[0] or True
+        assert ask(service, lines[1])[0].startswith("4,")
+        service.stdin.close()
+        assert service.wait(60) == 0
+
+
+def test_answers_are_json_lines_if_asked_for(ahpatron: Ahpatron) -> None:
+    rows = b"1 1:1\n? 1:1\n1 1:x\n0 1:-1\n"
+    done = ahpatron("run", "-", "--answers", "jsonl", "--on-fault", "skip", stdin=rows)
+    first, second, third, fourth = map(json.loads, done.out.splitlines())
+    assert first == {"line": 1, "prediction": 1, "score": 0.0, "label": 1, "mistake": 0}
+    assert second.keys() == {"line", "prediction", "score"}
+    assert third.keys() == {"line", "error"}
+    assert (fourth["line"], fourth["label"]) == (4, 0)
+
+
+def test_a_pipe_without_these_options_prints_its_table(ahpatron: Ahpatron) -> None:
+    done = ahpatron.succeed("run", "-", stdin=b"1 1:1\n-1 1:-1\n")
+    assert "Mistakes %" in done.out
+
+
+# State --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", ["metron", "ahpatron"])
+def test_a_service_in_three_lives_is_one_service(
+    ahpatron: Ahpatron, lines: list[bytes], learner: str
+) -> None:
+    """The cuts are at multiples of 64 rounds: window, drifts, metrics and model have equal bits."""
+    options = ("-l", learner, "--window", 50, "--metrics")
+    whole = fed(ahpatron, lines, "run", "-", "--state", "w.npz", "--out", "w.json", *options)
+    answers = []
+    for start, stop in ((0, 640), (640, 1280), (1280, 2000)):
+        done = fed(ahpatron, lines[start:stop], *STATE, "--out", "r.json", *options)
+        answers += done.out.splitlines()[1:]
+    assert numbers(ahpatron) == numbers(ahpatron, "w.npz")
+    found, wanted = (json.loads(ahpatron.read(name))["runs"][0] for name in ("r.json", "w.json"))
+    for record in (found, wanted):
+        del record["seconds"]
+    assert found == wanted
+    scores = [line.split(",")[1:] for line in whole.out.splitlines()[1:]]
+    assert [line.split(",")[1:] for line in answers] == scores
+
+
+def test_the_same_command_starts_a_service_again(ahpatron: Ahpatron, lines: list[bytes]) -> None:
+    command = (*STATE, "-l", "ahpatron", "-B", 100, "--sigma", 0.5, "-p", "eta=0.9", "--seed", 3)
+    if "eta" not in ahpatron.succeed("learners", "ahpatron").out:
+        command = command[:-4]
+    ahpatron.succeed(*command, stdin=b"".join(lines[:100]))
+    ahpatron.succeed(*command, stdin=b"".join(lines[100:200]))
+    assert live(ahpatron)["lines"] == 200
+    for other in (("-B", 50), ("--sigma", 1), ("-l", "metron"), ("--scale", "unit"), ("--seed", 4)):
+        flag = other[0] if other[0].startswith("--") else {"-B": "--budget", "-l": "--learner"}
+        message = ahpatron.refusal(2, *STATE, *other, stdin=lines[0])
+        assert (flag if isinstance(flag, str) else flag[str(other[0])]) in message
+
+
+def test_two_services_cannot_have_one_state(ahpatron: Ahpatron, lines: list[bytes]) -> None:
+    with started(ahpatron, *STATE) as service:
+        ask(service, lines[0], 2)
+        assert "another process" in ahpatron.refusal(75, *STATE, stdin=lines[1])
+        service.stdin.close()
+        assert service.wait(60) == 0
+    ahpatron.succeed(*STATE, stdin=lines[1])
+    assert live(ahpatron)["lines"] == 2
+
+
+@pytest.mark.parametrize(("number", "code"), ENDINGS)
+def test_a_signal_saves_all_that_was_learned(
+    ahpatron: Ahpatron, lines: list[bytes], number: int, code: int
+) -> None:
+    with started(ahpatron, *STATE, "--out", "r.json", "--log", "l.jsonl") as service:
+        ask(service, b"".join(lines[:70]), 71)
+        service.send_signal(number)
+        assert service.wait(60) == code
+    assert live(ahpatron)["lines"] == 70
+    name = signal.Signals(number).name
+    assert json.loads(ahpatron.read("r.json"))["runs"][0]["ended_by"] == name
+    assert events(ahpatron)[-1]["ended_by"] == name
+
+
+def test_a_reader_that_goes_away_ends_the_service_after_saving(
+    ahpatron: Ahpatron, lines: list[bytes]
+) -> None:
+    with started(ahpatron, *STATE) as service:
+        ask(service, lines[0], 2)
+        service.stdout.close()
+        for line in lines[1:3]:
+            service.stdin.write(line)
+            service.stdin.flush()
+        assert service.wait(60) == 141
+    assert live(ahpatron)["lines"] in (2, 3)
+
+
+def test_a_state_is_saved_at_multiples_of_64_rounds(ahpatron: Ahpatron, lines: list[bytes]) -> None:
+    rows = b"".join(lines[:400])
+    ahpatron.succeed(*STATE, "--save-every", 100, "--log", "l.jsonl", stdin=rows)
+    saved = [event["rounds"] for event in events(ahpatron) if event["event"] == "saved"]
+    assert saved == [128, 256, 384, 400]
+
+
+def test_what_was_learned_is_saved_once_a_minute(
+    ahpatron: Ahpatron, lines: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The minute is over at once here."""
+    monkeypatch.setattr(signals, "HEARTBEAT", 0.0)
+    ahpatron.succeed(*STATE, "--log", "l.jsonl", stdin=b"".join(lines[:10]))
+    saved = [event for event in events(ahpatron) if event["event"] == "saved"]
+    assert saved[-1]["rounds"] == 10
+    assert "figures" in {event["event"] for event in events(ahpatron)}
+
+
+def _small_files() -> None:
+    """No file may grow beyond 2,000 bytes: a disk that is full."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+
+
+def test_a_full_disk_fails_the_service_only_at_its_end(
+    ahpatron: Ahpatron, lines: list[bytes]
+) -> None:
+    """The state of before is whole, and saving it is tried again in between."""
+    ahpatron.succeed(*STATE, "-l", "ahpatron", stdin=b"".join(lines[:64]))
+    before = (ahpatron.folder / "s.npz").read_bytes()
+    command = (*STATE, "--save-every", 64)
+    with started(ahpatron, *command, preexec_fn=_small_files) as service:
+        out, err = service.communicate(b"".join(lines[64:300]), timeout=60)
+        assert service.returncode == 74
+    assert err.decode().count("the state is not saved") == 3
+    assert len(out.splitlines()) == 1 + 236
+    assert (ahpatron.folder / "s.npz").read_bytes() == before
+
+
+@pytest.mark.parametrize("other", ["-1", "0"])
+def test_a_state_that_has_seen_one_label_only_can_go_on(ahpatron: Ahpatron, other: str) -> None:
+    """Label 1 may be of the pair -1/+1 or 0/1: the state must not decide it."""
+    ahpatron.succeed(*STATE, stdin=b"1 1:1\n1 1:2\n")
+    ahpatron.succeed(*STATE, "--out", "r.json", stdin=f"{other} 1:1\n1 1:3\n".encode())
+    found = json.loads(ahpatron.read("r.json"))
+    assert found["data"]["labels"] == [int(other), 1]
+    assert found["runs"][0]["rounds"] == 4
+
+
+@pytest.mark.parametrize("option", ["resume", "checkpoint", "curve", "certify"])
+def test_options_that_a_state_excludes(ahpatron: Ahpatron, option: str) -> None:
+    value = [] if option == "certify" else ["m.npz"]
+    assert "--state" in ahpatron.refusal(2, *STATE, f"--{option}", *value)
+
+
+def test_a_checkpoint_of_a_pipe_is_refused_with_the_way_out(ahpatron: Ahpatron) -> None:
+    assert "--state" in ahpatron.refusal(2, "run", "-", "--checkpoint", "c.npz", stdin=b"1 1:1\n")
+
+
+@pytest.mark.parametrize("option", ["--state s.npz", "--answers csv", "--log l.jsonl"])
+def test_options_of_a_service_are_for_pipes(ahpatron: Ahpatron, rings: Path, option: str) -> None:
+    assert "cat FILE" in ahpatron.refusal(2, "run", rings, *option.split())
+
+
+@pytest.mark.parametrize("cut", [0.3, 0.6, 0.9])
+def test_a_damaged_state_is_refused(ahpatron: Ahpatron, lines: list[bytes], cut: float) -> None:
+    ahpatron.succeed(*STATE, stdin=b"".join(lines[:64]))
+    path = ahpatron.folder / "s.npz"
+    content = path.read_bytes()
+    path.write_bytes(content[: int(cut * len(content))])
+    ahpatron.refusal(65, *STATE, stdin=lines[0])
+
+
+# Faults -------------------------------------------------------------------------------------------
+
+
+def test_a_faulty_line_ends_the_service_after_all_before_it_were_learned(
+    ahpatron: Ahpatron, lines: list[bytes]
+) -> None:
+    rows = b"".join([*lines[:100], b"1 1:abc\n", *lines[100:200]])
+    done = ahpatron(*STATE, "--out", "r.json", stdin=rows)
+    assert done.code == 65
+    assert "<stdin>:101" in done.err
+    assert len(done.out.splitlines()) == 101
+    assert json.loads(ahpatron.read("r.json"))["runs"][0]["ended_by"] == "fault"
+    assert live(ahpatron)["lines"] == 100
+
+
+def test_faulty_lines_are_left_out_and_kept(ahpatron: Ahpatron, lines: list[bytes]) -> None:
+    """Every good line is learned, and every bad one is answered, counted, said and kept."""
+    bad = [b"1 1:abc\n", b"one 1:1\n", b"2 1:1\n", b"1 2:1 1:1\n", b"\xff\xfe\n"]
+    rows = list(lines[:200])
+    for number, line in enumerate(bad):
+        rows.insert(30 * number + 20, line)
+    options = ("--on-fault", "skip", "--rejects", "x.jsonl", "--out", "r.json")
+    done = ahpatron.succeed(*STATE, *options, stdin=b"".join(rows))
+    clean = ahpatron.succeed(
+        "run", "-", "--state", "c.npz", "--out", "c.json", stdin=b"".join(lines[:200])
+    )
+    record = json.loads(ahpatron.read("r.json"))["runs"][0]
+    wanted = json.loads(ahpatron.read("c.json"))["runs"][0]
+    assert (record.pop("faults"), wanted.pop("faults")) == (5, 0)
+    assert record["mistakes"] == wanted["mistakes"]
+    assert done.err.count("left out") == 5
+    answers = rows_of(done.out)
+    places = [20, 50, 80, 110, 140]
+    assert [int(row["line"]) for row in answers] == list(range(1, 206))
+    assert [int(row["line"]) - 1 for row in answers if row["error"]] == places
+    good = [row["prediction"] for row in answers if not row["error"]]
+    assert good == [row["prediction"] for row in rows_of(clean.out)]
+    rejects = [json.loads(line) for line in ahpatron.read("x.jsonl").splitlines()]
+    assert [reject["line"] - 1 for reject in rejects] == places
+    assert [reject["raw"] for reject in rejects[:4]] == [line.decode().strip() for line in bad[:4]]
+    assert live(ahpatron)["lines"] == 205
+
+
+def test_a_faulty_line_is_answered_before_another_line_comes(ahpatron: Ahpatron) -> None:
+    with started(ahpatron, "run", "-", "--answers", "csv", "--on-fault", "skip") as service:
+        ask(service, b"1 1:1\n", 2)
+        assert ask(service, b"1 1:abc\n")[0].startswith("2,,,,,")
+        assert ask(service, b"-1 1:1\n")[0].startswith("3,")
+
+
+def test_few_of_many_faults_are_said_even_when_quiet(ahpatron: Ahpatron) -> None:
+    rows = b"1 1:1\n-1 1:2\n" + b"1 1:abc\n" * 1000
+    done = ahpatron.succeed("run", "-", "--answers", "csv", "--on-fault", "skip", "-q", stdin=rows)
+    assert done.err.count("left out") == 12
+    assert len(done.out.splitlines()) == 1003
+
+
+# Figures ------------------------------------------------------------------------------------------
+
+
+def test_figures_are_logged_at_multiples_of_the_window(
+    ahpatron: Ahpatron, lines: list[bytes]
+) -> None:
+    rows = b"".join(lines[:250])
+    ahpatron.succeed("run", "-", "--log", "l.jsonl", "--window", 100, stdin=rows)
+    found = events(ahpatron)
+    assert [event["event"] for event in found][0::4] == ["start", "ended"]
+    rounds = [event["rounds"] for event in found if event["event"] == "figures"]
+    assert rounds == [100, 200, 250]
+    assert found[1]["window"]["rounds"] == 100
+    assert found[1]["time"][-6] in "+-"
+
+
+def test_drifts_are_logged(ahpatron: Ahpatron) -> None:
+    rows = b"1 1:1\n-1 1:-1\n" * 200 + b"-1 1:1\n1 1:-1\n" * 200
+    command = ("run", "-", "-l", "perceptron", "--log", "-", "--window", 50)
+    logged = ahpatron.succeed(*command, stdin=rows)
+    assert '"event": "drift"' in logged.err or '"drifts": 0' in logged.err
+
+
+def test_figures_for_prometheus_are_in_its_text_format(
+    ahpatron: Ahpatron, lines: list[bytes]
+) -> None:
+    ahpatron.succeed(*STATE, "--prometheus", "f.prom", stdin=b"".join(lines[:300]))
+    found = {}
+    for line in ahpatron.read("f.prom").splitlines():
+        if not line.startswith("#"):
+            name, value = line.rsplit(" ", 1)
+            found[name] = float(value)
+    assert found['ahpatron_rounds_total{learner="ahpatron"}'] == 300
+    assert found['ahpatron_lines_total{learner="ahpatron"}'] == 300
+
+
+def test_the_log_follows_its_name(ahpatron: Ahpatron, lines: list[bytes]) -> None:
+    """As logrotate needs it: the file is renamed, and a new one is begun."""
+    with started(ahpatron, *STATE, "--log", "l.jsonl", "--window", 1) as service:
+        ask(service, lines[0], 2)
+        wait_for(lambda: len(events(ahpatron)) == 2)
+        (ahpatron.folder / "l.jsonl").rename(ahpatron.folder / "old.jsonl")
+        ask(service, lines[1])
+        service.stdin.close()
+        assert service.wait(60) == 0
+    assert [event["event"] for event in events(ahpatron, "old.jsonl")] == ["start", "figures"]
+    assert events(ahpatron)[-1]["event"] == "ended"
+
+
+@pytest.mark.parametrize("data", ["-", "data.svm"])
+def test_a_mistake_rate_that_is_too_high_has_an_exit_code(
+    ahpatron: Ahpatron, lines: list[bytes], data: str
+) -> None:
+    rows = b"".join(lines[:200])
+    ahpatron.write("data.svm", rows)
+    assert ahpatron("run", data, "--max-rate", 0.01, stdin=rows).code == 4
+    assert ahpatron("run", data, "--max-rate", 0.9, stdin=rows).code == 0
+    assert "0 to 1" in ahpatron.refusal(2, "run", data, "--max-rate", 5, stdin=rows)

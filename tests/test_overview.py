@@ -1,0 +1,185 @@
+"""The overview of the columns of a table: `inspect TABLE`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.command import Ahpatron
+from support.terminal import in_terminal, lines_of
+
+ROWS = 1200
+
+
+def table(rows: int = ROWS, seed: int = 1, noise: int = 0) -> str:
+    """A table with a leak, constants, ids and text that looks like dates and numbers."""
+    rng = np.random.default_rng(seed)
+    target = io.StringIO()
+    writer = csv.writer(target)
+    names = ["id", "amount", "country", "same", "empty", "paid", "when", "price", "since", "late"]
+    writer.writerow([*names, *(f"noise_{i}" for i in range(noise)), "churn"])
+    for i in range(rows):
+        x = rng.normal()
+        churn = bool(x + rng.normal() > 0.8)
+        cells = [
+            f"C{i:05}",
+            f"{x:.3f}" if i % 10 else "",
+            ["DE", "FR", "US"][int(rng.integers(3))],
+            "EUR",
+            "",
+            f"{10 * churn + rng.random():.4f}",
+            f"{rng.integers(1, 29)}.{rng.integers(1, 13)}.2024",
+            f"{rng.integers(1, 40)},{rng.integers(10, 12)}",
+            f"2024-{rng.integers(1, 13):02}-{rng.integers(1, 29):02}",
+            "yes" if churn else "no",
+        ]
+        writer.writerow([*cells, *rng.normal(size=noise).round(3), ["stays", "leaves"][churn]])
+    return target.getvalue()
+
+
+DROPPED = ("--drop", "id")
+
+
+def columns_of(ahpatron: Ahpatron, *arguments: Any, **options: Any) -> dict[str, dict[str, Any]]:
+    done = ahpatron("inspect", *arguments, "--json", **options)
+    return {one["name"]: one for one in json.loads(done.out)["columns"]}
+
+
+@pytest.mark.parametrize("label", [(), ("--label", "churn", "--id", "id")])
+def test_each_column_is_described(ahpatron: Ahpatron, label: tuple[str, ...]) -> None:
+    ahpatron.write("t.csv", table())
+    found = columns_of(ahpatron, "t.csv", *label)
+    rows = list(csv.DictReader(io.StringIO(table())))
+    assert list(found) == list(rows[0])
+    assert found["id"]["like_id"]
+    assert found["same"]["constant"]
+    assert (found["empty"]["type"], found["empty"]["missing"]) == ("empty", ROWS)
+    amounts = [float(row["amount"]) for row in rows if row["amount"]]
+    amount = found["amount"]
+    assert (amount["type"], amount["missing"]) == ("number", ROWS // 10)
+    assert (amount["low"], amount["high"]) == (min(amounts), max(amounts))
+    assert amount["distinct"] == len(set(amounts))
+    country = Counter(row["country"] for row in rows).most_common(1)[0]
+    assert (found["country"]["most_frequent"], found["country"]["most_frequent_rows"]) == country
+    assert (found["since"]["type"], found["since"]["low"]) == (
+        "date",
+        min(row["since"] for row in rows),
+    )
+    others = [one for name, one in found.items() if name not in ("id", "same")]
+    assert not any(one["like_id"] or one["constant"] for one in others)
+
+
+def test_text_like_dates_and_numbers_is_noticed(ahpatron: Ahpatron) -> None:
+    rows = [f'{i % 28 + 1}/{i % 12 + 1}/24,"{i % 90},{i % 7}5",v{i % 3},{i % 2}' for i in range(99)]
+    ahpatron.write("t.csv", "\n".join(["when,price,kind,y", *rows]) + "\n")
+    found = columns_of(ahpatron, "t.csv")
+    like = {name: one["like"] or one["type"] for name, one in found.items()}
+    assert like["when"] in ("dates", "date")
+    assert like["price"] in ("numbers", "number")
+    assert like["kind"] == "category"
+
+
+def test_a_column_that_gives_the_label_away_shows(ahpatron: Ahpatron) -> None:
+    ahpatron.write("t.csv", table())
+    options = ("--label", "churn", "--id", "id", "--drop", "when", "--drop", "price")
+    done = ahpatron.succeed("inspect", "t.csv", *options, "--json")
+    document = json.loads(done.out)
+    rates = {one["name"]: one["mistake_rate"] for one in document["columns"]}
+    assert rates["late"] < 0.02
+    assert rates["paid"] < 0.03
+    assert rates["country"] > 0.8 * document["baseline"]
+    assert rates["churn"] is rates["id"] is rates["when"] is None
+    advice = " ".join(document["advice"])
+    assert "--drop late" in advice
+    assert "--drop paid" in advice
+    assert "--drop country" not in advice
+
+
+@pytest.mark.parametrize("labels", ["text", "numbers", "classes"])
+def test_the_rule_on_a_column_is_nearly_that_of_counts_row_by_row(
+    ahpatron: Ahpatron, labels: str
+) -> None:
+    rng = np.random.default_rng(5)
+    names = {"text": ["no", "yes"], "numbers": ["0", "1"], "classes": ["a", "b", "c"]}[labels]
+    kinds = rng.integers(0, 8, 3000)
+    guess = (kinds + (rng.random(3000) < 0.3)) % len(names)
+    rows = [f"k{k},{names[g]}" for k, g in zip(kinds, guess, strict=True)]
+    ahpatron.write("t.csv", "\n".join(["kind,y", *rows]) + "\n")
+    counts: dict[int, Counter[int]] = defaultdict(Counter)
+    mistakes = 0
+    for kind, label in zip(kinds.tolist(), guess.tolist(), strict=True):
+        before = counts[kind].most_common(1)
+        mistakes += not before or before[0][0] != label
+        counts[kind][label] += 1
+    found = columns_of(ahpatron, "t.csv", "--label", "y")["kind"]["mistake_rate"]
+    assert found == pytest.approx(mistakes / 3000, rel=0.1)
+
+
+def test_a_pipe_is_described_too(ahpatron: Ahpatron) -> None:
+    data = table(300).encode()
+    options = ("--label", "churn", "--id", "id", "--drop", "when", "--drop", "price")
+    ahpatron.write("t.csv", data)
+    from_file = columns_of(ahpatron, "t.csv", *options)
+    piped = columns_of(ahpatron, "-", *options, stdin=data)
+    assert piped == {name: from_file[name] for name in piped}
+    assert {"amount", "late", "churn"} <= set(piped)
+    without_label = columns_of(ahpatron, "-", stdin=data)
+    assert list(without_label) == list(from_file)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("noise", [0, 300])
+def test_the_table_of_columns_fits_the_terminal(ahpatron: Ahpatron, width: int, noise: int) -> None:
+    path = ahpatron.write("t.csv", table(200, noise=noise))
+    shown, _ = in_terminal("inspect", path, columns=width)
+    lines = lines_of(shown)
+    assert max(map(len, lines)) <= width
+    assert any(line.startswith("amount") for line in lines)
+    assert len(lines) < 80
+    plain = ahpatron.succeed("inspect", "t.csv")
+    assert "\x1b" not in plain.out
+
+
+def test_many_columns_show_those_that_need_a_look(ahpatron: Ahpatron) -> None:
+    ahpatron.write("t.csv", table(200, noise=300))
+    done = ahpatron("inspect", "t.csv", "--label", "churn", "--id", "id")
+    shown = [line.split()[0] for line in done.out.splitlines() if line]
+    assert {"same", "late", "paid", "empty"} <= set(shown)
+
+
+def test_faults_of_rows_are_counted_without_a_label(ahpatron: Ahpatron) -> None:
+    ahpatron.write("t.csv", "a,b\n1,2\n1,2,3\n4,5\n6\n")
+    done = ahpatron("inspect", "t.csv", "--json")
+    document = json.loads(done.out)
+    assert (done.code, document["faults"], document["rows"]) == (65, 2, 2)
+
+
+def test_distinct_values_are_counted_up_to_a_limit(ahpatron: Ahpatron) -> None:
+    rows = "".join(f"{i},{i % 2}\n" for i in range(10_050))
+    ahpatron.write("t.csv", "a,y\n" + rows)
+    found = columns_of(ahpatron, "t.csv")
+    assert (found["a"]["distinct"], found["a"]["like_id"]) == (None, True)
+    assert found["y"]["distinct"] == 2
+
+
+def test_no_weight_is_advised_that_lowers_f1_on_the_first_rows(ahpatron: Ahpatron) -> None:
+    """Advice is tried on rows drawn at random, and again on the first rows."""
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        x = rng.normal(size=(1500, 2))
+        positive = rng.random(1500) < 1 / (1 + np.exp(4 - 1.5 * x[:, 0]))
+        rows = [f"{a:.3f},{b:.3f},{int(p)}" for (a, b), p in zip(x, positive, strict=True)]
+        ahpatron.write(f"{seed}.csv", "\n".join(["a,b,y", *rows]) + "\n")
+        document = json.loads(
+            ahpatron.succeed("inspect", f"{seed}.csv", "--label", "y", "--json").out
+        )
+        advises = any("--weight" in item for item in document["advice"])
+        if advises:
+            assert document["confirmed_cost"] is True
+        assert document["confirmed_cost"] in (True, False)

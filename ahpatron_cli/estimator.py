@@ -64,6 +64,7 @@ from ahpatron_cli.data.layout import is_dense
 from ahpatron_cli.data.schema import Column, EncodedColumns, Schema, Unseen, listed
 from ahpatron_cli.data.table_options import options_in_python
 from ahpatron_cli.errors import UserError
+from ahpatron_cli.explanation import column_relevances
 from ahpatron_cli.model_file import Header, damaged, load_model, model_of, to_bytes
 from ahpatron_cli.output.predictions import label_names
 from ahpatron_cli.runner import Setup, generator_seed
@@ -156,6 +157,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         |S|, the number of support examples.
     sigma_ : float or None
         Width of the kernel, as given or as selected by "auto".
+    relevances_ : array of shape (n_features_in_,)
+        Relevance of each column of X; only of metron.
     schema_ : Schema or None
         How the columns of a table become features: `schema_.columns`, and the names of the
         features, `schema_.features`. None if X was an array.
@@ -881,6 +884,23 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """
         size: int | None = self.player_.size
         return size
+
+    @property
+    def relevances_(self) -> Floats:
+        """Relevance of each column of X for the metric of metron; they sum to 1.
+
+        Categories of a column are summed. Learners without a metric have no such attribute.
+        """
+        if self.player_.learner.name != "metron":
+            learner = self.player_.learner.name
+            raise AttributeError(f"relevances_: {learner} does not learn how relevant columns are")
+        found = {one.column: one.relevance for one in column_relevances(self.player_, self.schema_)}
+        if self.schema_ is None:
+            first = self._encoder.width - self.n_features_in_
+            names = [str(first + j) for j in range(self.n_features_in_)]
+        else:
+            names = list(map(str, self.feature_names_in_))
+        return np.array([found.get(name, 0.0) for name in names])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "player_")

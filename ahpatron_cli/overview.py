@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -25,6 +24,7 @@ from ahpatron_cli.data.cells import (
     Texts,
     Values,
     category_name,
+    date_text,
     number_texts,
     readings,
 )
@@ -45,7 +45,6 @@ FEWEST_ROWS = 20
 """Smallest number of rows for which a column can look like an id."""
 _LIKE = 0.9
 """Share of the texts of a column that must look like dates or numbers."""
-_EPOCH = datetime(1970, 1, 1)
 _NUMBER_LIKE = re.compile(
     r"(?=.*[0-9])[-+]?[€$£]?\s?([0-9]{1,3}([., '][0-9]{3})*|[0-9]+)([.,][0-9]+)?\s?[%€$£]?"
 )
@@ -276,7 +275,7 @@ class _Column:
         if kind == "number" and abs(value) < np.inf:
             return value
         if kind == "date" and abs(value) < np.inf:
-            return _date_text(value)
+            return date_text(value)
         return None
 
     def _like(self) -> tuple[str | None, str | None]:
@@ -288,14 +287,6 @@ class _Column:
             if len(similar) >= _LIKE * len(texts):
                 return name, similar[0]
         return None, None
-
-
-def _date_text(value: float) -> str:
-    """Days since 1970-01-01 as an ISO date, with the time if it is not midnight."""
-    moment = _EPOCH + timedelta(days=value)
-    if value == int(value):
-        return moment.date().isoformat()
-    return moment.isoformat(timespec="seconds")
 
 
 class Rule:

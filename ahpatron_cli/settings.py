@@ -952,6 +952,24 @@ class Inspection(Group):
 
 
 @dataclass(frozen=True)
+class Explanation(Group):
+    """What is shown of a model besides its figures."""
+
+    panel = "Models"
+
+    examples: int | None = option(
+        "--examples",
+        default=None,
+        belongs_to="call",
+        metavar="N",
+        at_least=1,
+        below=10_001,
+        help="Show the N stored examples with the largest coefficients, in the columns of the "
+        "table.",
+    )
+
+
+@dataclass(frozen=True)
 class SavedLearner(Group):
     """The learner of a saved model."""
 
@@ -1148,6 +1166,7 @@ class InspectSettings(Settings):
     tables: Tables = Tables()
     order: Annotated[Order, Only("seed")] = Order()
     saved: SavedLearner = SavedLearner()
+    explanation: Explanation = Explanation()
     document: Document = Document()
     output: Annotated[Output, Only("quiet")] = Output()
 

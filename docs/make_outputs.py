@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -26,6 +27,8 @@ def refresh(page: str, folder: Path) -> None:
     furnish(folder)
     text = read(page)
     for block, shown in blocks(page):
+        if block.runs and block.kind == "python":  # later commands may read what it writes
+            subprocess.run([sys.executable, "-c", block.text], cwd=folder, check=True)
         if not block.runs or block.kind != "sh":
             continue
         done = [run(command, folder) for command in commands(block.text)]

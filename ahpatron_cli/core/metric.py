@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ class Weighting:
     weights: Floats
     relevance: Floats
     new_feature_scale: float
+    uniform: float
 
     def change_from(self, weights: Floats) -> float:
         """Mean of `|log(P_j/weights_j)|` over the features, each of weight R_j."""
@@ -82,6 +83,8 @@ class Metric(Stateful):
         all rows is the square of its first nonzero value x: its weight is new_feature_scale/|x|.
     relevance : array
         R, which sums to 1 over the features that vary; 0 for the others.
+    uniform : float
+        The part of R that each feature that varies gets in any case, λ/p.
     """
 
     arrays: ClassVar[Any] = (
@@ -99,6 +102,7 @@ class Metric(Stateful):
         **dict.fromkeys(arrays, "w"),
         "rounds": float,
         "new_feature_scale": float,
+        "uniform": float,
     }
     first: Floats
     scale: Floats
@@ -115,6 +119,7 @@ class Metric(Stateful):
             setattr(self, name, np.empty(0))
         self.rounds = 0.0
         self.new_feature_scale = 1.0
+        self.uniform = 0.0
         self._note_shifted()
 
     def check(self, state: StateReader) -> None:
@@ -339,7 +344,8 @@ class Metric(Stateful):
         weights = np.sqrt(shares) / deviation / norm
         weights = np.minimum(weights, HUGE)
         weights = np.where(self.count > 0, weights, 0.0)
-        return Weighting(origin, weights, relevance, new_feature_scale=math.sqrt(base) / norm)
+        scale = math.sqrt(base) / norm
+        return Weighting(origin, weights, relevance, new_feature_scale=scale, uniform=base)
 
     def adopt(self, weighting: Weighting) -> None:
         """Use these weights from now on."""
@@ -347,6 +353,7 @@ class Metric(Stateful):
         self.weights = weighting.weights
         self.relevance = weighting.relevance
         self.new_feature_scale = weighting.new_feature_scale
+        self.uniform = weighting.uniform
         self._note_shifted()
 
     def gradients(self, slopes: Floats, a: Floats, points: Any) -> Floats:
@@ -387,16 +394,37 @@ class Metric(Stateful):
         return math.exp(-negative_entropy)
 
 
-def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
-    """The `most` columns of largest relevance, with the relevance: the mean over all f."""
+class Relevance(NamedTuple):
+    """Relevance of a feature."""
+
+    value: float
+    """R of the metric; the sum over all features is 1."""
+    above_uniform: float
+    """What R has beyond the part that all features get alike."""
+
+
+def relevances(fs: Sequence[Any]) -> dict[int, Relevance]:
+    """Relevance of each feature that varies, by column: the mean over all f with a metric."""
     metrics = [f.metric for f in fs if isinstance(f, MetricExpansion)]
-    shares: dict[int, float] = {}
+    found: dict[int, Relevance] = {}
     for metric in metrics:
         columns = metric.columns.tolist()
-        for column, share in zip(columns, metric.relevance.tolist(), strict=True):
-            shares[column] = shares.get(column, 0.0) + share / len(metrics)
-    ranked = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
-    return [(column, share) for column, share in ranked[:most] if share > 0]
+        for column, value in zip(columns, metric.relevance.tolist(), strict=True):
+            if value > 0.0:
+                above = max(value - metric.uniform, 0.0)
+                before = found.get(column, Relevance(0.0, 0.0))
+                found[column] = Relevance(
+                    before.value + value / len(metrics),
+                    before.above_uniform + above / len(metrics),
+                )
+    return found
+
+
+def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
+    """The `most` columns of largest relevance, with the relevance."""
+    found = [(column, one.value) for column, one in relevances(fs).items()]
+    found.sort(key=lambda one: (-one[1], one[0]))
+    return found[:most]
 
 
 def _inverse_size(values: Floats) -> Floats:

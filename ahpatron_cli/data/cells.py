@@ -407,6 +407,14 @@ def _moment(cell: str) -> tuple[int, int] | None:
     return since.days, nanoseconds
 
 
+def date_text(value: float) -> str:
+    """Days since 1970-01-01 as an ISO date, with the time if it is not midnight."""
+    moment = _EPOCH + timedelta(days=value)
+    if moment.time() == time.min:
+        return moment.date().isoformat()
+    return moment.isoformat(timespec="seconds")
+
+
 def _date_text(cell: str) -> str | None:
     """The one spelling of a date or time, in UTC; midnight is written as a date."""
     found = _moment(cell)

@@ -12,6 +12,7 @@ from ahpatron_cli.core.learners.metron import Memories
 from ahpatron_cli.core.state import State
 from ahpatron_cli.data.labels import show as show_label
 from ahpatron_cli.data.source import STDIN_NAME
+from ahpatron_cli.explanation import ColumnRelevance, StoredExample
 from ahpatron_cli.model_file import Header
 from ahpatron_cli.number_text import counted, percent, share, short
 from ahpatron_cli.output.escape import visible
@@ -33,6 +34,8 @@ from ahpatron_cli.sigma import SUGGESTED_LEARNER
 T = TypeVar("T")
 _MOST_LABELS = 10
 _MOST_ALARMS = 10
+_MOST_RELEVANT = 20
+"""Largest number of columns whose relevance is shown."""
 _MOST_COLUMNS = 40
 """Largest number of columns of a table that are shown."""
 _WIDEST_NAME = 24
@@ -325,6 +328,8 @@ def model_to_json(
     record: RunRecord,
     relevance: Sequence[tuple[int, float]],
     *,
+    by_column: Sequence[ColumnRelevance],
+    examples: Sequence[StoredExample] | None,
     path: str,
     written: str,
     last_reset: int | None,
@@ -361,6 +366,8 @@ def model_to_json(
         "rounds_since_reset": since_reset,
         "relevance": _relevance_to_json(model, relevance) or None,
         "memories": _memories_to_json(model, memories) or None,
+        "relevance_by_column": to_builtins(by_column) or None,
+        "examples": to_builtins(examples),
         "live": _live_to_json(live),
     }
 
@@ -446,7 +453,8 @@ def model_text(document: Json, terminal: Terminal) -> str:
         _section(terminal, "Stream", counts),
         _section(terminal, "Live stream", _with_spaces(document["live"] or {})),
         _section(terminal, "Two memories", _memories(document)),
-        _section(terminal, "Features of the largest relevance", _bars(document)),
+        _section(terminal, "Relevance of columns, above the uniform part", _bars(document)),
+        _examples(document, terminal),
     ]
     return "".join(parts)
 
@@ -503,11 +511,45 @@ def _memory(one: Json) -> dict[str, str]:
 
 
 def _bars(document: Json) -> Json:
-    """Entries on the relevance of features, with bars."""
+    """Entries on the relevance of columns, with bars."""
     entries = Json()
-    for one in document["relevance"] or ():
-        name = one["name"] or str(one["feature"])
-        relevance = one["relevance"]
-        bar = "█" * round(40 * relevance)
-        entries[name] = f"{share(relevance):>6} {bar}"
+    columns = document["relevance_by_column"] or ()
+    for one in columns[:_MOST_RELEVANT]:
+        part = one["above_uniform"]
+        bar = "█" * round(40 * part)
+        entries[_cut(one["column"], _NAMES)] = f"{share(part):>7} {bar}"
+    hidden = len(columns) - _MOST_RELEVANT
+    if hidden > 0:
+        entries["others"] = f"{hidden:,} more columns"
     return entries
+
+
+def _examples(document: Json, terminal: Terminal) -> str:
+    """A table of stored examples, with the most relevant columns first."""
+    examples = document["examples"]
+    if not examples:
+        return ""
+    ranked = [one["column"] for one in document["relevance_by_column"] or ()]
+    names = dict.fromkeys(ranked)
+    for one in examples:
+        names.update(dict.fromkeys(one["cells"]))
+    columns = [
+        Column("Coefficient", [f"{one['coefficient']:.3f}" for one in examples]),
+        Column("Speaks for", [one["label"] for one in examples], left=True),
+    ]
+    for priority, name in enumerate([*names][:_MOST_RELEVANT], start=1):
+        cells = [_cell(one["cells"].get(name)) for one in examples]
+        columns.append(Column(_cut(name, _WIDEST_NAME), cells, priority))
+    title = f"Stored examples with the largest coefficients: {len(examples)}"
+    table = Table(kind="examples", name="", title=title, columns=columns)
+    text = terminal.page(Page([table]))
+    return f"\n{text.rstrip()}\n"
+
+
+def _cell(value: float | str | None) -> str | None:
+    """A cell of a stored example; None if it is missing."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return _cut(value, _WIDEST_TEXT)
+    return short(float(value), 6)

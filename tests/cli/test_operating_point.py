@@ -242,6 +242,24 @@ def test_a_threshold_needs_two_classes(ahpatron: Ahpatron, command: str) -> None
     assert "--positive" in done.err
 
 
+def test_weights_change_the_predictions_and_hardly_the_probabilities(
+    ahpatron: Ahpatron, table: str
+) -> None:
+    found = {}
+    for weight in (1, 5):
+        weighed = ("--weight", f"yes={weight}", "--save", "m.npz")
+        ahpatron.succeed(
+            "run", table, "--label", "y", "-l", "arow", "--scale", "standard", *weighed
+        )
+        ahpatron.succeed("predict", "m.npz", table, "--probability", "--out", "p.csv")
+        rows = ahpatron.table("p.csv")
+        positive = sum(row["prediction"] == "yes" for row in rows)
+        probabilities = [float(row["probability_yes"]) for row in rows]
+        found[weight] = (positive, sum(probabilities) / len(rows))
+    assert found[5][0] > 1.3 * found[1][0]
+    assert found[5][1] == pytest.approx(found[1][1], rel=0.3)
+
+
 @pytest.mark.parametrize("value", ["0", "1", "-0.1", "1.5", "half", "nan"])
 def test_a_threshold_is_a_probability(ahpatron: Ahpatron, table: str, value: str) -> None:
     assert ahpatron("run", table, "--label", "y", "--threshold", value).code == 2

@@ -1,0 +1,139 @@
+"""What a model has learned: relevance of columns, stored examples."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ahpatron_cli import OnlineKernelClassifier
+from support.command import Ahpatron
+
+TARGETS = {
+    "sum": lambda a, b, rng: a + b > 0,
+    "product": lambda a, b, rng: a * b > 0,
+    "with noise": lambda a, b, rng: a + b + rng.normal(size=len(a)) > 0,
+    "circle": lambda a, b, rng: a**2 + b**2 > 1.4,
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_two_informative_columns_among_six_of_noise_have_most_of_the_relevance(
+    target: str,
+) -> None:
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(5000, 8))
+    y = TARGETS[target](X[:, 3], X[:, 5], rng)
+    relevances = OnlineKernelClassifier().fit(X, y.astype(int)).relevances_
+    assert relevances.shape == (8,)
+    assert relevances.sum() == pytest.approx(1)
+    assert relevances[[3, 5]].sum() > 0.7
+
+
+def mixed(rows: int = 400, seed: int = 2) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    amount = rng.normal(50, 20, rows).round(2)
+    amount[::9] = np.nan
+    return pd.DataFrame(
+        {
+            "kind": rng.choice(["a", "b", "c"], rows),
+            "amount": amount,
+            "since": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 90, rows), "D"),
+            "noise": rng.normal(size=rows).round(3),
+        }
+    )
+
+
+def labels(frame: pd.DataFrame) -> list[str]:
+    positive = (frame["kind"] == "a") ^ (frame["amount"].fillna(0) > 50)
+    return ["yes" if one else "no" for one in positive]
+
+
+def test_relevances_of_a_data_frame_are_those_of_its_columns(ahpatron: Ahpatron) -> None:
+    frame = mixed()
+    model = OnlineKernelClassifier().fit(frame, labels(frame))
+    assert model.relevances_.shape == (4,)
+    found = dict(zip(model.feature_names_in_, model.relevances_, strict=True))
+    assert found["kind"] + found["amount"] > found["since"] + found["noise"]
+    model.save(ahpatron.write("m.npz", b""))
+    document = ahpatron.json("inspect", "m.npz")
+    shell = {one["column"]: one["relevance"] for one in document["relevance_by_column"]}
+    assert shell == pytest.approx(found)
+    above = [one["above_uniform"] for one in document["relevance_by_column"]]
+    assert sum(above) == pytest.approx(1)
+    assert above == sorted(above, reverse=True)
+
+
+def test_other_learners_have_no_relevances() -> None:
+    model = OnlineKernelClassifier(learner="arow").fit([[0.0], [1.0]] * 5, [0, 1] * 5)
+    assert not hasattr(model, "relevances_")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("-l", "metron"),
+        ("-l", "arow", "--scale", "standard", "--sigma", "0.7"),
+        ("-l", "ahpatron", "--scale", "minmax"),
+        ("-l", "metron", "--layout", "sparse"),
+        ("-l", "ahpatron+", "--layout", "sparse", "--sigma", "20"),
+    ],
+)
+def test_stored_examples_are_rows_of_the_table(
+    ahpatron: Ahpatron, options: tuple[str, ...]
+) -> None:
+    frame = mixed()
+    frame["y"] = labels(frame)
+    text = frame.to_csv(index=False)
+    ahpatron.write("t.csv", text)
+    ahpatron.succeed("run", "t.csv", "--label", "y", *options, "--save", "m.npz")
+    examples = ahpatron.json("inspect", "m.npz", "--examples", 7)["examples"]
+    assert len(examples) == 7
+    sizes = [abs(one["coefficient"]) for one in examples]
+    assert sizes == sorted(sizes, reverse=True)
+    rows = [_comparable(row) for row in csv.DictReader(io.StringIO(text))]
+    for one in examples:
+        assert one["label"] == ("yes" if one["coefficient"] > 0 else "no")
+        assert _comparable(one["cells"]) in rows
+
+
+def _comparable(row: dict[str, Any]) -> tuple[Any, ...]:
+    amount = row["amount"]
+    return (
+        row["kind"],
+        None if amount in ("", None) else round(float(amount), 2),
+        row["since"],
+        round(float(row["noise"]), 3),
+    )
+
+
+@pytest.mark.parametrize("multiclass", ["shared", "rest"])
+def test_examples_of_several_classes_name_a_class(ahpatron: Ahpatron, multiclass: str) -> None:
+    rng = np.random.default_rng(1)
+    rows = "".join(
+        f"{x:.2f},{'low' if x < -0.5 else 'high' if x > 0.5 else 'mid'}\n"
+        for x in rng.normal(size=200)
+    )
+    ahpatron.write("t.csv", "x,y\n" + rows)
+    parameter = ("-p", f"multiclass={multiclass}")
+    ahpatron.succeed("run", "t.csv", "--label", "y", *parameter, "--save", "m.npz")
+    examples = ahpatron.json("inspect", "m.npz", "--examples", 5)["examples"]
+    named = {one["label"].removeprefix("not ") for one in examples}
+    assert named <= {"low", "mid", "high"}
+    assert len(examples) == 5
+
+
+def test_learners_without_stored_examples_say_so(ahpatron: Ahpatron) -> None:
+    frame = mixed()
+    frame["y"] = labels(frame)
+    ahpatron.write("t.csv", frame.to_csv(index=False))
+    ahpatron.succeed("run", "t.csv", "--label", "y", "-l", "fogd", "--save", "m.npz")
+    done = ahpatron("inspect", "m.npz", "--examples", 3)
+    assert done.code == 2
+    assert "stores no examples" in done.err
+    assert json.loads(ahpatron.succeed("inspect", "m.npz", "--json").out)["examples"] is None

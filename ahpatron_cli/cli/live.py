@@ -6,7 +6,7 @@ import signal
 import time
 from bisect import insort
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -16,9 +16,10 @@ from msgspec import structs, to_builtins
 
 from ahpatron_cli import __version__
 from ahpatron_cli.atomic import exists, is_file, open_at, write_atomically
+from ahpatron_cli.cli.run_job import RunJob
 from ahpatron_cli.cli.run_output import check_output, export, print_documents, rate_code
 from ahpatron_cli.cli.run_progress import RunProgress
-from ahpatron_cli.cli.session import RunJob, no_learner, warn_about
+from ahpatron_cli.cli.session import no_learner, warn_about
 from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.core.errors import ParameterError, StateError
 from ahpatron_cli.core.registry import find_learner
@@ -98,8 +99,8 @@ class LiveSession:
         """Run until the stream ends, by itself, by a signal, or by a fault."""
         with ExitStack() as opened:
             opened.callback(self._monitor.close)
-            opened.enter_context(watch.ending_stream(self._every_minute, self._answer_faults))
-            source = opened.enter_context(open_source(self._path))
+            opened.enter_context(self.watched())
+            source = opened.enter_context(self.open_source())
             self._begin(source, opened)
             with self._shown(source):
                 self._read()
@@ -107,6 +108,14 @@ class LiveSession:
             if self.fault is not None:
                 self.ended_by = "fault"
             self._finish()
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Context manager of the stream: what signals do, and what is done each minute."""
+        return watch.ending_stream(self._every_minute, self._answer_faults)
+
+    def open_source(self) -> Source:
+        """Where the rows come from."""
+        return open_source(self._path)
 
     def _begin(self, source: Source, opened: ExitStack) -> None:
         """Read the first rows, and make or restore the learner."""

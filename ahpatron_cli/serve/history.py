@@ -1,4 +1,4 @@
-"""What the page shows of the past: mistake rates, drifts, answers and latencies, in bounded memory."""
+"""What the page shows of the past: mistake rates, drifts, answers, latencies; bounded memory."""
 
 from __future__ import annotations
 

@@ -219,13 +219,12 @@ def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
 
 def _classes(classes: Sequence[ClassFigures]) -> str:
     """Precision and recall of each class."""
-    rows = []
-    for one in classes:
-        rows.append(
-            f'<tr><th scope="row">{_text(one.name)}</th><td class="number">{one.rows:,}</td>'
-            f'<td class="number">{_percent(one.precision, 1)}</td>'
-            f'<td class="number">{_percent(one.recall, 1)}</td></tr>'
-        )
+    rows = [
+        f'<tr><th scope="row">{_text(one.name)}</th><td class="number">{one.rows:,}</td>'
+        f'<td class="number">{_percent(one.precision, 1)}</td>'
+        f'<td class="number">{_percent(one.recall, 1)}</td></tr>'
+        for one in classes
+    ]
     if not rows:
         return "<section></section>"
     table = _table(["label", "rows#", "precision#", "recall#"], rows)

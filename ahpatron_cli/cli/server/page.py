@@ -14,8 +14,8 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from ahpatron_cli.cli.server.history import Event, Latency, Point, Shown
 from ahpatron_cli.output.escape import visible
-from ahpatron_cli.serve.history import Event, Latency, Point, Shown
 
 WIDTH = 1000
 HEIGHT = 200
@@ -45,7 +45,6 @@ class View:
     """What the page shows."""
 
     learner: str
-    data: str
     since: str
     """When the server was started."""
     state: str | None
@@ -71,11 +70,20 @@ class View:
 
 def to_html(view: View) -> str:
     """The page as HTML text."""
+    return _page(f"ahpatron: {view.learner}", "\n".join(_now(view)))
+
+
+def before_first_row() -> str:
+    """The page of a server that no row has come to."""
+    return _page("ahpatron", "<h1>ahpatron</h1><p>The learner begins with the first row.</p>")
+
+
+def _page(title: str, now: str) -> str:
     return _resource("page.html").format(
-        title=_text(f"ahpatron: {view.learner}"),
+        title=_text(title),
         style=_resource("page.css"),
         script=_resource("page.js"),
-        now="\n".join(_now(view)),
+        now=now,
     )
 
 
@@ -110,7 +118,7 @@ def _percent(share: float | None, digits: int = 2) -> str:
 
 def _now(view: View) -> Iterator[str]:
     """The parts of the page, from top to bottom."""
-    yield f"<h1>{_text(view.learner)} on {_text(view.data)}</h1>"
+    yield f"<h1>ahpatron: {_text(view.learner)}</h1>"
     state = f"; state in {view.state}" if view.state else "; no --state: nothing is saved"
     yield f'<p class="notes">Running since {_text(view.since)}{_text(state)}</p>'
     for warning in view.warnings:

@@ -7,7 +7,7 @@ import base64
 import binascii
 import hmac
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -38,6 +38,19 @@ class Limits:
     """Requests that wait for the learner."""
 
 
+class Row(NamedTuple):
+    """A row of a request."""
+
+    number: int
+    """Its place in the request, from 0."""
+    text: bytes
+    """The JSON object as it came, which the reader of JSON lines checks."""
+    cells: dict[str, Any]
+
+
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+
+
 class Guard:
     """The checks of a request before anything is done with it.
 
@@ -64,8 +77,8 @@ class Guard:
         if not hmac.compare_digest(sent, self._token):
             raise Refused(401, "a token is required: `Authorization: Bearer TOKEN`")
 
-    async def document(self, request: Request) -> Any:
-        """The JSON document in the body of a request."""
+    async def rows(self, request: Request) -> tuple[list[Row], bool]:
+        """The rows in the body of a request, and whether they are a list."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":  # a form of another site cannot send this type
             raise Refused(415, "send JSON, with `Content-Type: application/json`")
@@ -76,10 +89,18 @@ class Guard:
             raise Refused(408, f"the body did not come in {self.limits.seconds:g} s") from None
         except ClientDisconnect:
             raise Refused(400, "the body is not complete") from None
+        is_list = body.lstrip()[:1] == b"["
         try:
-            return msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            texts = _LIST.decode(body) if is_list else [msgspec.Raw(body)]
+            if len(texts) > self.limits.rows:
+                problem = f"{len(texts):,} rows; at most {self.limits.rows:,} are accepted"
+                raise Refused(413, problem)
+            rows = [_row(number, bytes(text)) for number, text in enumerate(texts)]
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise Refused(400, f"the body is not JSON: {error}") from None
+        if not rows:
+            raise Refused(400, "the list is empty")
+        return rows, is_list
 
     async def _body(self, request: Request) -> bytes:
         """The body of a request, of which no more is held than is allowed."""
@@ -93,6 +114,14 @@ class Guard:
             if len(body) > self.limits.body:
                 raise too_large
         return bytes(body)
+
+
+def _row(number: int, text: bytes) -> Row:
+    """A row of a request; `Refused` if it is no object."""
+    cells = msgspec.json.decode(text)
+    if not isinstance(cells, dict):
+        raise Refused(400, "a row must be a JSON object: columns and values", row=number)
+    return Row(number, text, cells)
 
 
 def _host_name(host: str) -> str:

@@ -7,6 +7,7 @@ held while it works on rows, and free while it waits for them.
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import threading
 from collections import deque
@@ -17,9 +18,10 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 
+from ahpatron_cli.output.answers import AnswerWriter
+
 if TYPE_CHECKING:
-    from ahpatron_cli.live.service import Answers, Refusal
-    from ahpatron_cli.output.answers import AnswerWriter
+    from ahpatron_cli.live.service import Refusal
 
 NAME = "requests.jsonl"
 """Name of the stream in messages; its suffix says that the lines are JSON."""
@@ -122,26 +124,34 @@ def _abandon(asked: _Asked) -> None:
         asked.done.set_exception(Closed())
 
 
-class RequestAnswers:
+class _Given(io.StringIO):
+    """A file whose lines are answers of the exchange."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__()
+        self._exchange = exchange
+
+    def write(self, text: str, /) -> int:
+        lines = text.removesuffix("\n").split("\n")
+        self._exchange.give([Answer(200, line.encode()) for line in lines])
+        return len(text)
+
+
+class RequestAnswers(AnswerWriter):
     """Writer of answers to requests, in place of a file."""
 
-    def __init__(self, exchange: Exchange, writer: AnswerWriter) -> None:
-        """`writer` makes the text of the answers."""
+    def __init__(
+        self, exchange: Exchange, *, id_name: str | None, with_probabilities: bool
+    ) -> None:
+        super().__init__(
+            _Given(exchange), "jsonl", id_name=id_name, with_probabilities=with_probabilities
+        )
         self._exchange = exchange
-        self._writer = writer
-
-    def write(self, answers: Answers, names: Sequence[str]) -> None:
-        """Pass on the answers to some rows."""
-        texts = self._writer.lines(answers, names)
-        self._exchange.give([Answer(200, text.encode()) for text in texts])
 
     def refuse(self, refusal: Refusal, names: Sequence[str]) -> None:
         """Pass on that a row was not answered, and why."""
-        status = 409 if refusal.is_unmatched or refusal.is_pending else 400
+        status = 409 if refusal.is_unmatched or refusal.is_waiting else 400
         error = refusal.error
         reason = error.problem if error.hint is None else f"{error.problem}; {error.hint}"
         body = msgspec.json.encode({"error": reason})
         self._exchange.give([Answer(status, body)])
-
-    def abandon(self) -> None:
-        """There is no reader of all answers that could go away."""

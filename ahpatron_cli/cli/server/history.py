@@ -56,6 +56,8 @@ class Latency:
 class History:
     """The past of a service, as far as the page shows it."""
 
+    most_answers = LAST_ANSWERS
+
     def __init__(self) -> None:
         self.points: list[Point] = []
         self.events: deque[Event] = deque(maxlen=MOST_EVENTS)

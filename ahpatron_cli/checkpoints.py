@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ahpatron_cli.atomic import exists, format_of_suffix, write_atomically
@@ -17,6 +17,8 @@ from ahpatron_cli.model_file import Model, OptionValue, load_model, model_of, to
 from ahpatron_cli.runner import Observer, Run, RunOptions, RunResult, run_batches
 from ahpatron_cli.signals import StreamEnded, watch
 
+PARAMETERS = {"budget", "sigma", "epsilon", "param"}
+"""Options that set parameters, which are compared by value: `-B 400` is also the default."""
 CHECKPOINT_EVERY = 100_000
 """Number of rounds between two checkpoints, unless --save-every says otherwise."""
 
@@ -137,7 +139,8 @@ class SavedRun:
             and player.kernel.params() == header.kernel_params
         )
         if not same_learner:
-            raise self._other_run()
+            changed = self._changed(checkpoint.header.options) & PARAMETERS
+            raise self._other_run(_other_values(changed)) if changed else self._other_run()
         return checkpoint.run(path, fresh.options, same_file=True)
 
     def _left(self, batches: Iterable[Batch], run: Run) -> Iterator[Batch]:
@@ -179,6 +182,7 @@ class SavedRun:
             seed=run.options.seed,
             labels=dataset.labels(),
             positive=encoder.labels.positive,
+            grows=encoder.labels.appearing is not None and encoder.classes is not None,
             weights=run.weights,
             threshold=run.options.threshold,
             confusion=run.confusion,
@@ -212,12 +216,15 @@ class SavedRun:
         self._note(f"the run continues after {rounds} with {mistakes}")
 
     def _check_options(self, before: Mapping[str, OptionValue]) -> None:
-        """Refuse a checkpoint of a run with other options."""
-        names = sorted({*before, *self._options})
-        changed = [name for name in names if before.get(name) != self._options.get(name)]
+        """Refuse a checkpoint of a run with other options, except parameters of the learner."""
+        changed = self._changed(before) - PARAMETERS
         if changed:
-            flags = [f"--{name.replace('_', '-')}" for name in changed]
-            raise self._other_run(f"other values of {', '.join(flags)}")
+            raise self._other_run(_other_values(changed))
+
+    def _changed(self, before: Mapping[str, OptionValue]) -> set[str]:
+        """Names of the options that have other values than before."""
+        names = {*before, *self._options}
+        return {name for name in names if before.get(name) != self._options.get(name)}
 
     def _other_run(self, how: str = "other data, learner or number of rounds") -> UserError:
         """The error for a checkpoint that this run cannot continue."""
@@ -227,3 +234,9 @@ class SavedRun:
             place=Place(self._checkpoint or ""),
             hint="repeat the command that made it, or delete the file to start from scratch",
         )
+
+
+def _other_values(names: Collection[str]) -> str:
+    """What is different if these options have other values."""
+    flags = [f"--{name.replace('_', '-')}" for name in sorted(names)]
+    return f"other values of {', '.join(flags)}"

@@ -29,7 +29,7 @@ from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.batch import FileInfo
 from ahpatron_cli.data.cells import label_key
 from ahpatron_cli.data.encoder import Encoder
-from ahpatron_cli.data.label_codes import LabelCodes
+from ahpatron_cli.data.label_codes import AppearingLabels, LabelCodes
 from ahpatron_cli.data.layout import DENSE_WIDTH
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
@@ -52,7 +52,7 @@ _TYPES = ("<f8", "<i8", "<i4")
 _NOT_FINITE = ("inf", "-inf", "nan")
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Width: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-FEW = msgspec.Meta(min_length=2, max_length=MAX_CLASSES)
+FEW = msgspec.Meta(min_length=1, max_length=MAX_CLASSES)
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 _LABEL_TYPES = r"bool|u?int(8|16|32|64)|float(16|32|64)|str|object|datetime64\[\w+\]"
@@ -81,6 +81,8 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     """Rounds of the last stream; `digest` is their checksum. Checkpoints continue after them."""
     digest: Count = 0
     positive: Number | None = None
+    grows: bool = False
+    """Whether the labels are classes that were added as they appeared, in this order."""
     weights: tuple[Positive, ...] | None = msgspec.field(default=None, name="costs")
     """Weights of examples (--weight), in the order of `labels`."""
     threshold: Share | None = None
@@ -112,7 +114,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     def classes(self) -> tuple[float, ...] | None:
         """Labels of all classes, if there are more than two; else None."""
         known = [label for label in self.labels if label is not None]
-        if len(known) <= 2:
+        if len(known) <= 2 and not self.grows:
             return None
         return tuple(known)
 
@@ -149,7 +151,7 @@ class Model:
         """The encoder for data that continue this model."""
         header = self.header
         return Encoder(
-            labels=LabelCodes("model", header.labels, header.positive),
+            labels=LabelCodes("model", header.labels, header.positive, self._appearing()),
             dense=header.dense,
             width=header.width,
             scale=header.scale,
@@ -157,6 +159,12 @@ class Model:
             schema=header.schema,
             refuses_new_features=True,
         )
+
+    def _appearing(self) -> AppearingLabels | None:
+        """The classes that have appeared; None if they were known before."""
+        if not self.header.grows:
+            return None
+        return AppearingLabels(list(self.header.classes or ()), are_classes=True)
 
     def run(self, data: str, options: RunOptions | None = None, *, same_file: bool = False) -> Run:
         """A `Run` that continues the model on this data; `same_file`: it was trained on it."""
@@ -169,6 +177,7 @@ class Model:
                 path=data,
                 options=options,
                 classes=self.header.classes,
+                appearing=self._appearing(),
                 weights=self.header.weights,
                 state=self.state,
                 confusion=self.header.confusion,
@@ -397,7 +406,9 @@ def _arrays(header: Header, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
 def _check_header(header: Header) -> None:
     """Check the consistency of header fields beyond their types."""
     labels = header.labels
-    if len(labels) == 2:
+    if header.grows:
+        legal = None not in labels and len(set(labels)) == len(labels)
+    elif len(labels) == 2:
         negative, positive = labels
         legal = positive is not None and negative != positive
     else:

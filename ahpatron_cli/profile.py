@@ -29,6 +29,7 @@ from ahpatron_cli.data.dataset import Preparation, reader_of
 from ahpatron_cli.data.file_formats import is_table, open_reader
 from ahpatron_cli.data.hashes import row_hashes
 from ahpatron_cli.data.inference import pandas_index
+from ahpatron_cli.data.json_lines import JsonReader
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, class_fault, show
 from ahpatron_cli.data.layout import is_filled
 from ahpatron_cli.data.libsvm.grammar import Fault, hint_of
@@ -264,7 +265,7 @@ def _new_overview(names: Sequence[str], table: TableOptions) -> Overview:
 
 def _add_all(
     overview: Overview,
-    reader: CsvReader | ArrowReader,
+    reader: CsvReader | ArrowReader | JsonReader,
     table: TableOptions,
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, SupportsFloat, TypeAlias
 
 import numpy as np
@@ -111,9 +111,8 @@ class KernelClassifier(base.Classifier):
         own = labels.index(y)
         weights = None if w == 1.0 else [w]
         first = 1 if len(players) == 1 else 0
-        for number, player in enumerate(players, first):
-            code = 1.0 if number == own else -1.0
-            player.feed(row.cells, [code], weights)
+        codes = [1.0 if number == own else -1.0 for number in range(first, first + len(players))]
+        _learn_in_all(players, row, codes, weights)
         self._columns.update(row.new_columns)
         self._labels = labels
         self._players = players
@@ -190,6 +189,21 @@ class KernelClassifier(base.Classifier):
         row = np.zeros((1, max(width, 1)))
         row[0, columns] = values
         return _Row(row, new)
+
+
+def _learn_in_all(
+    players: Sequence[Player], row: _Row, codes: Sequence[float], weights: list[float] | None
+) -> None:
+    """Have each player learn the row with its code; if one cannot, none of them has learned it."""
+    done = []
+    try:
+        for player, code in zip(players, codes, strict=True):
+            player.feed(row.cells, [code], weights)
+            done.append(player)
+    except BaseException:
+        for player in done:
+            player.undo_block()
+        raise
 
 
 def _sparse_row(columns: list[int], values: list[float], width: int) -> CsrRows:

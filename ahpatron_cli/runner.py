@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ahpatron_cli.answers import Answers, Following, answers
 from ahpatron_cli.atomic import temporary_folder
 from ahpatron_cli.core import KERNELS, Kernel, Learner, Player
+from ahpatron_cli.core.engine import padded
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.learners.metron import Memories, Metron
 from ahpatron_cli.core.registry import find_learner
@@ -26,6 +27,7 @@ from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.core.two_memories import TwoMemories
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import Dataset, RowsInMemory, mapped
+from ahpatron_cli.data.label_codes import AppearingLabels
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.pool import Died, run_all
@@ -221,11 +223,13 @@ class Run:
         state: State | None = None,
         confusion: Confusion | None = None,
         same_file: bool = False,
+        appearing: AppearingLabels | None = None,
     ) -> None:
         """`horizon` is the number of rounds, if it is known in advance.
 
         `classes` are the labels of all classes, if there are more than two; `costs` are the weights
-        of examples in the order of the labels. With `state`, an earlier pass is continued, with its
+        of examples in the order of the labels. `appearing` are the labels of a stream in which
+        classes may appear. With `state`, an earlier pass is continued, with its
         `confusion` if that had a threshold;
         `same_file` means on the same file, from a checkpoint. AUC is then not available: the scores
         of earlier rounds are not saved.
@@ -235,8 +239,10 @@ class Run:
         self.path = path
         self.options = options
         self.repeat = repeat
+        self._fixed_classes = classes
+        self.appearing = appearing
+        self._horizon = horizon
         self.weights = weights
-        self._classes = classes
         self.player = self._new_player(horizon)
         if state is not None:
             self.player.load_state_dict(state)
@@ -278,9 +284,14 @@ class Run:
         """Learner, kernel and counts before the first round."""
         setup = self.setup
         learner, kernel = setup.build()
+        growing = self._classes is not None and self.appearing is not None
         classes = len(self._classes) if self._classes else 2
+        if growing and not self._fixed_classes:
+            classes = 1
         seed = generator_seed(self.options.seed, self.repeat, setup.learner)
-        player = Player(learner, kernel, classes=classes, seed=seed, horizon=horizon)
+        player = Player(
+            learner, kernel, classes=classes, seed=seed, horizon=horizon, growing=growing
+        )
         if self.weights is not None and not player.learner.takes_costs:
             raise ParameterError(f"{setup.learner} cannot weigh examples", "costs")
         return player
@@ -300,6 +311,30 @@ class Run:
             return None
         (first, second) = self._decided.tolist()
         return tuple(first), tuple(second)
+
+    @property
+    def _classes(self) -> tuple[float, ...] | None:
+        """Labels of all classes so far, if there are more than two or they may appear."""
+        if self.appearing is None:
+            return self._fixed_classes
+        if not self.appearing.are_classes:
+            return None
+        return tuple(self.appearing.labels)
+
+    def _follow_classes(self) -> None:
+        """Learn classes from now on, if the labels so far could be a pair and are none.
+
+        All rounds so far had the same label, which is class 0: there is nothing to keep but counts.
+        """
+        if self._classes is None or self.player.growing or self.appearing is None:
+            return
+        if self.weights is not None or self.options.threshold is not None:
+            problem = "a third label, and --weight and --threshold need to know all labels"
+            raise bad_data(problem, self.path, hint="name them: --classes A,B,C")
+        before = self.player
+        self.player = self._new_player(self._horizon)
+        if before.tally.rounds:
+            self.player.begin_after(before)
 
     @property
     def mistakes(self) -> int:
@@ -329,12 +364,16 @@ class Run:
 
         Returns the answer for each row before its update.
         """
+        self._follow_classes()
         parts = []
         for has_labels, part in batch.runs():
             learn_or_score = self._learn if has_labels else self.score
             parts.append(learn_or_score(part))
         scores = parts[0]
         if len(parts) > 1:
+            if scores.ndim > 1:
+                classes = self.player.classes
+                parts = [padded(part, classes) for part in parts]
             scores = np.concatenate(parts)
         given = self._answers(scores, batch.labels)
         labelled = ~np.isnan(batch.labels)
@@ -404,6 +443,7 @@ class Run:
 
     def _learned(self, batch: Batch, answered: Floats | None) -> tuple[Floats, UserError | None]:
         """As `learn`, without measuring."""
+        self._follow_classes()
         first = self.rounds + 1
         labels = batch.labels
         weights = None
@@ -672,6 +712,7 @@ def begin(
         repeat=repeat,
         horizon=horizon,
         classes=dataset.encoder.classes,
+        appearing=dataset.encoder.labels.appearing,
         weights=weights,
     )
 

@@ -892,6 +892,14 @@ class Summary(Group):
         metavar="NAME",
         help="With --plot or --html: the parameter to draw against.",
     )
+    panels: str | None = option(
+        "--panels",
+        default=None,
+        belongs_to="call",
+        metavar="NAMES",
+        help="With --plot or --html: what to draw, of ranks (critical-difference diagram), "
+        "parameter and time, separated by commas; by default all.",
+    )
 
 
 @dataclass(frozen=True)

@@ -228,6 +228,7 @@ def preparation_of(data: Data, tables: Tables, given: Given) -> Preparation:
         data=data,
         positive=positive,
         labels=classes,
+        requires_rows="warm_up" in given,
         table=table_options(tables, given, positive=data.positive, classes=data.classes),
     )
 

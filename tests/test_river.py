@@ -13,6 +13,7 @@ import pytest
 from river import checks
 
 from ahpatron_cli.core import REGISTRY, Gaussian, ParameterError, Player
+from ahpatron_cli.core.errors import LimitReachedError
 from ahpatron_cli.river import KernelClassifier
 from ahpatron_cli.runner import generator_seed
 from support.streams import make_stream
@@ -201,6 +202,34 @@ def test_an_example_that_is_refused_leaves_no_trace(
         model.learn_one(x, y, w)
     assert set(model.predict_proba_one({})) == {f"class {c}" for c in range(classes)}
     assert same(model, untouched)
+
+
+def learned_until_refused(
+    model: KernelClassifier, label: str
+) -> tuple[Exception | None, KernelClassifier]:
+    """The first error of examples with this label, and a copy of the model before it."""
+    before = copy.deepcopy(model)
+    for row in STREAM.X[15:]:
+        before = copy.deepcopy(model)
+        try:
+            model.learn_one(dict(zip("uvw", row, strict=True)), label)
+        except Exception as error:
+            return error, before
+    return None, before
+
+
+def test_an_example_that_only_the_second_player_refuses_leaves_no_trace() -> None:
+    """With three classes, the player of the second one has the most examples: it is full first."""
+    model = KernelClassifier("krls", budget=None, params={"max_support": 20, "tolerance": 1e-3})
+    for t, row in enumerate(STREAM.X[:15]):
+        model.learn_one(dict(zip("uvw", row, strict=True)), f"class {t % 2}")
+    refused, before = learned_until_refused(model, label="class 2")
+    assert isinstance(refused, LimitReachedError)
+    x = {"u": 0.1, "v": 0.2, "w": 0.3}
+    assert model.predict_proba_one(x) == before.predict_proba_one(x)
+    assert [player.tally.rounds for player in model._players] == [
+        player.tally.rounds for player in before._players
+    ]
 
 
 def test_a_first_example_that_is_refused_leaves_no_trace() -> None:

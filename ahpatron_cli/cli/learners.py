@@ -1,4 +1,4 @@
-"""`ahpatron learners`: list all learners, or describe some of them."""
+"""`ahpatron learners`: list all learners and kernels, or describe some of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ahpatron_cli.cli.typer_bridge import complete_learner
+from ahpatron_cli.cli.typer_bridge import complete_described
 from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.settings import LearnersSettings
 
@@ -14,8 +14,8 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[NAME...]",
-        autocompletion=complete_learner,
-        help="Learners to describe: names, or FILE.py:CLASS for one of your own. "
+        autocompletion=complete_described,
+        help="Learners or kernels to describe; FILE.py:CLASS for a learner of your own. "
         "[default: list all]",
     ),
 ]
@@ -27,12 +27,12 @@ EXAMPLES = """
 
 
 def learners(names: Names = None, *, settings: LearnersSettings) -> ExitCode:
-    """List all learners and kernels with their parameters, or describe some learners.
+    """List all learners and kernels with their parameters, or describe some of them.
 
-    With NAME: the rule, how it deviates from its publication, parameters, values worth trying, and
-    the publication.
+    With the NAME of a learner: the rule, how it deviates from its publication, parameters, values
+    worth trying, and the publication.
     """
-    from ahpatron_cli.core import REGISTRY
+    from ahpatron_cli.core import KERNELS, REGISTRY
     from ahpatron_cli.core.registry import find_learner
     from ahpatron_cli.output import learners_text
     from ahpatron_cli.output.formats import write
@@ -42,13 +42,18 @@ def learners(names: Names = None, *, settings: LearnersSettings) -> ExitCode:
     format = settings.document.format
     if settings.references.bibtex and format != "table":
         raise usage(f"--bibtex is a format of its own, and --format asks for {format}")
-    kinds = [find_learner(name) for name in choose_learners(names or [])]
+    words = names or []
+    kernels = [KERNELS[name] for name in words if name in KERNELS]
+    others = [name for name in words if name not in KERNELS]
+    kinds = [find_learner(name) for name in choose_learners(others)]
     if settings.references.bibtex:
+        if kernels:
+            raise usage(f"{kernels[0].name} is a kernel: --bibtex has the publications of learners")
         entries = learners_text.bibtex_of(kinds or REGISTRY.values())
         write(lambda _: entries)
-    elif kinds:
-        document = learners_text.some_learners_to_json(kinds)
-        show(format, document, learners_text.some_learners_text)
+    elif words:
+        document = learners_text.described_to_json(kinds, kernels)
+        show(format, document, learners_text.described_text)
     else:
         show(format, learners_text.all_learners_to_json(), learners_text.all_learners_text)
     return ExitCode.OK

@@ -337,5 +337,6 @@ def _preparation_of(settings: PredictSettings) -> Preparation:
     return Preparation(
         data=settings.data,
         may_lack_labels=True,
+        may_grow=False,
         table=TableOptions(id=settings.tables.id),
     )

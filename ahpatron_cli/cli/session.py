@@ -181,6 +181,8 @@ class Session:
     def _read(self, source: Source, *, may_restart: bool) -> Dataset:
         """The data set of a source: in memory, or a stream."""
         preparation = self.job.preparation
+        if any(setup.auto_sigma for setup in self.job.setups):
+            preparation = replace(preparation, requires_rows=True)
         if self.job.options.in_memory:
             return load(source, preparation, self._continued)
         return stream(
@@ -220,7 +222,9 @@ class Session:
         if options.certify and dataset.encoder.classes:
             raise usage("--certify requires two classes", "--positive LABEL selects one of them")
         if self.saved and self.saved.model:
-            return [self.saved.model.run(dataset.name, options)]
+            run = self.saved.model.run(dataset.name, options)
+            run.appearing = dataset.encoder.labels.appearing
+            return [run]
         runs = list[Run]()
         faults = dict[str, ParameterError]()
         for setup in with_sigma(self.job.setups, dataset, self.stderr.note):

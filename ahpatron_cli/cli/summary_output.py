@@ -20,6 +20,12 @@ def check_summary_output(
     """Check all output paths before a long run; `more` are further outputs, by option."""
     if summary.x and not (summary.plot or summary.html):
         raise usage("--x requires --plot FILE or --html FILE")
+    if summary.panels:
+        if not (summary.plot or summary.html):
+            raise usage("--panels requires --plot FILE or --html FILE")
+        from ahpatron_cli.output.pictures import panels_of
+
+        panels_of(summary.panels)  # refuses other names
     if summary.trials:
         trials_to_text([], output.format)  # refuses formats without rows
     if output.out:
@@ -50,13 +56,14 @@ def export(
     if summary.plot and not results.datasets:
         stderr.warn(f"there is nothing to draw, so {summary.plot} was not written")
     elif summary.plot:
-        from ahpatron_cli.output.pictures import write_plot
+        from ahpatron_cli.output.pictures import panels_of, write_plot
 
-        write_plot(summary.plot, results, summary.x)
+        write_plot(summary.plot, results, summary.x, chosen=panels_of(summary.panels))
     if summary.html:
         from ahpatron_cli.output.html_page import write_page
+        from ahpatron_cli.output.pictures import panels_of
 
-        write_page(summary.html, results, summary.x)
+        write_page(summary.html, results, summary.x, chosen=panels_of(summary.panels))
     if output.out:
         format = format_of_suffix(output.out, output.format)
         write_atomically(output.out, _text(results, trials, summary, format=format))

@@ -183,13 +183,25 @@ def _integer(option: Option) -> Callable[[str | int], int]:
 
 def _typed(option: Option, value: Value) -> TypedValue:
     """A value as the group has it; a usage error if it is not one of the legal words."""
+    names_content = option.belongs_to != "call" and option.names_a is None
     if isinstance(value, list | tuple):
-        return tuple(value)
+        return tuple(_decoded(word) if names_content else word for word in value)
     if value is None and option.is_repeatable:
         return ()
     if option.legal and isinstance(value, str):
         return one_of(option.name, value, option.legal)
+    if isinstance(value, str) and names_content:
+        return _decoded(value)
     return value
+
+
+def _decoded(word: str) -> str:
+    """A word of the command line as UTF-8 text, as the data are, also in a plain locale.
+
+    Python has other bytes than ASCII as surrogates there. Names of files keep them: so they are
+    opened.
+    """
+    return word.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
 
 # Shell completion (TAB); imports happen only when it is used.
@@ -218,9 +230,10 @@ def registered(kind: Registered | None) -> tuple[str, ...]:
     return tuple(theorem.key for theorem in THEOREMS)
 
 
-def complete_learner(incomplete: str) -> list[str]:
-    """Names of learners that begin like this."""
-    return [name for name in registered("learner") if name.startswith(incomplete)]
+def complete_described(incomplete: str) -> list[str]:
+    """Names of learners and kernels that begin like this."""
+    names = [*registered("learner"), *registered("kernel")]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 # Values ------------------------------------------------------------------------------------------

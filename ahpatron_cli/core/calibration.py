@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any, ClassVar, NamedTuple
 
@@ -60,18 +61,26 @@ class Calibration(Stateful):
     memory = 0.97  # weight of earlier windows, per window: f changes while it learns
     least = 1e-15  # smaller probabilities are clipped to this in the log loss
 
-    def __init__(self, classes: int) -> None:
+    def __init__(self, classes: int, *, of_classes: bool = False) -> None:
+        """`of_classes` means softmax also if there are fewer than three."""
         self.weights: Floats = np.array([1.0, 0.0])
         # scores and labels of the incomplete window
         self._scores: Floats = np.empty(0)
         self._labels: Floats = np.empty(0)
-        if classes > 2:
+        if classes > 2 or of_classes:
             self.weights = np.array([1.0])
             self._scores = np.empty((0, classes))
         self.loss = 0.0
         self.brier = 0.0
         count = len(self.weights)
         self._precision: Floats = np.eye(count)
+
+    def with_class(self) -> Calibration:
+        """The same link with a further class, which had the smallest score so far."""
+        link = copy.copy(self)
+        least = self._scores.min(axis=1, keepdims=True, initial=np.inf)
+        link._scores = np.concatenate([self._scores, least], axis=1)
+        return link
 
     def add(self, scores: Floats, labels: Floats) -> None:
         """Store the scores f(x) and labels of rounds for `fit`."""

@@ -16,6 +16,7 @@ import copy
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -62,6 +63,11 @@ class Player:
         T, the number of rounds, if it is known beforehand.
     block : int, default=64
         Rounds whose kernel values are computed together.
+    growing : bool, default=False
+        Whether classes may appear: the label k, where there are k classes so far (at least 1), adds
+        one. There is always a spare function of x, that of a class that has not appeared: in all
+        rounds it was "not it". A new class gets a copy of it, and is never predicted in its first
+        round.
 
     Attributes
     ----------
@@ -106,6 +112,8 @@ class Player:
     _journal: Journal | None
     _finished = True
     """Whether no learner can have put off a part of the last round."""
+    _is_first_of_class = False
+    """Whether the next row is the first one of a class that has just been added."""
 
     def __init__(
         self,
@@ -116,9 +124,12 @@ class Player:
         seed: Sequence[int] = (0,),
         horizon: int | None = None,
         block: int = BLOCK,
+        growing: bool = False,
     ) -> None:
-        if classes < 2:
-            raise ParameterError(f"classes must be a whole number >= 2, got {classes}", "classes")
+        fewest = 1 if growing else 2
+        if classes < fewest:
+            message = f"classes must be a whole number >= {fewest}, got {classes}"
+            raise ParameterError(message, "classes")
         if block < 1:
             raise ParameterError(f"block must be a whole number >= 1, got {block}", "block")
         self._options: State = {
@@ -126,30 +137,44 @@ class Player:
             "seed": seed,
             "horizon": horizon,
             "block": block,
+            "growing": growing,
         }
+        self.growing = growing
         self.classes = classes
         if kernel is None:
             kernel = Gaussian()
         self.kernel = learner.own_kernel or kernel
-        self._shape = () if classes == 2 else (classes,)
-        self._legal = {-1.0, 1.0} if classes == 2 else set(range(classes))
+        self._has_classes = classes > 2 or growing
+        self._set_shape()
         self._loops = self._new_loops(learner, seed, horizon)
         self.tally = Tally.of(classes)
-        self._calibration = Calibration(classes)
+        self._calibration = Calibration(classes if self._has_classes else 2, of_classes=growing)
         self._block = block
         self._rounds = 0
         self.conversion = Conversion(self.kernel, dense=self.learner.dense)
         self._complete = True  # whether loops and counts are those of the same rounds
         self._journal = None  # made before the first block
 
+    def _set_shape(self) -> None:
+        """Set what depends on the number of classes."""
+        self._shape: tuple[int, ...] = ()
+        self._functions = 1
+        self._legal = {-1.0, 1.0}
+        if self._has_classes:
+            self._shape = (self.classes,)
+            self._functions = self.classes + self.growing  # with the spare one
+            self._legal = set(range(self.classes))
+
     def _new_loops(self, learner: Learner, seed: Sequence[int], horizon: int | None) -> list[Loop]:
         """A loop for all classes, or one for each class (one-vs-rest)."""
-        if self.classes == 2 or getattr(learner, "multiclass", None) == SHARED:
+        if not self._has_classes:
+            return [Loop(learner.resolved(horizon), self.kernel, classes=(), seed=seed)]
+        if getattr(learner, "multiclass", None) == SHARED:
             own = learner.resolved(horizon)
-            return [Loop(own, self.kernel, classes=self._shape, seed=seed)]
+            return [Loop(own, self.kernel, classes=(self._functions,), seed=seed)]
         return [
             Loop(learner.resolved(horizon), self.kernel, classes=(), seed=(*seed, c))
-            for c in range(self.classes)
+            for c in range(self._functions)
         ]
 
     @property
@@ -284,6 +309,8 @@ class Player:
         answered: Floats | None = None,
     ) -> Floats:
         """As `feed`; the scores may not be changed."""
+        if self._has_new_class(given_labels):
+            return self._feed_new_classes(data, given_labels, given_weights, answered)
         start = time.perf_counter()
         done = 0
         self._check_intact()
@@ -302,6 +329,8 @@ class Player:
                 )
                 if answered is not None:
                     block.answered = answered[part]
+                    if self.growing:  # classes may have appeared since
+                        block.answered = padded(block.answered, self.classes)
                 self._learn_block(block)
                 done = part.stop
         except NumericalError as error:
@@ -314,8 +343,91 @@ class Player:
         self._tally.seconds += time.perf_counter() - start
         return scores
 
+    def _has_new_class(self, labels: ArrayLike) -> bool:
+        """Whether these rows have to be learned in parts, because a class appears in them."""
+        if not self.growing:
+            return False
+        if self._is_first_of_class:
+            return np.size(labels) > 1
+        return bool(np.max(labels, initial=0) >= self.classes)
+
+    def _feed_new_classes(
+        self,
+        data: RowsLike,
+        given_labels: ArrayLike,
+        given_weights: ArrayLike | None,
+        answered: Floats | None,
+    ) -> Floats:
+        """As `_feed`, of rows with classes that appear: each is added before its first row.
+
+        A class has no score in the rows before: there it gets the smallest of the others.
+        """
+        rows = as_rows(data)
+        labels = np.array(given_labels, dtype=np.float64)
+        weights = None if given_weights is None else np.asarray(given_weights, dtype=np.float64)
+        parts: list[Floats] = []
+        start = 0
+        while start < len(labels):
+            is_new = labels[start:] >= self.classes
+            count = int(is_new.argmax()) if is_new.any() else len(is_new)
+            if count == 0:
+                self._add_class(labels[start])
+            if self._is_first_of_class:
+                count = 1
+            part = slice(start, start + count)
+            own = None if weights is None else weights[part]
+            given = None if answered is None else answered[part]
+            parts.append(self._feed(sliced(rows, part), labels[part], own, given))
+            self._is_first_of_class = False
+            start = part.stop
+        return np.concatenate([padded(part, self.classes) for part in parts])
+
+    def _add_class(self, label: float) -> None:
+        """Add a class, whose first row comes next: the spare function becomes its own."""
+        if label != self.classes:
+            message = f"classes must appear in the order of their numbers: {self.classes} is next"
+            raise ValueError(message)
+        self._count()
+        for loop in self.loops:
+            if loop.classes:
+                loop.f.copy_last_class()
+                loop.classes = (self._functions + 1,)
+        if not self._loops[-1].classes:
+            self._loops.append(self._copied(self._loops[-1]))
+        self._journal = None
+        self.classes += 1
+        self._options["classes"] = self.classes
+        self._set_shape()
+        self._tally = self._tally.with_class()
+        self._calibration = self._calibration.with_class()
+        self._is_first_of_class = True
+
+    def begin_after(self, before: Player) -> None:
+        """Go on counting after rounds of a player with two labels, all of which were class 0."""
+        tally = before.tally
+        right = int(tally.confusion.trace())
+        rounds = tally.rounds
+        self.tally = replace(tally, confusion=np.full((1, 1), rounds), nonpositive_margins=0)
+        self._add_class(1.0)
+        self._tally.confusion[0] = [right, rounds - right]
+        self._rounds = rounds
+
+    def _copied(self, loop: Loop) -> Loop:
+        """A loop with the same state; its random numbers go on differently."""
+        seed = (*self._options["seed"], self._functions)
+        learner = copy.copy(loop.learner)
+        copied = Loop(learner, self.kernel, classes=(), seed=seed)
+        state = copy.deepcopy(loop.state_dict())
+        state["random"] = learner.rng.bit_generator.state
+        with StateReader(state, self._context(copied)) as reader:
+            copied.load_state_dict(reader, self._rounds)
+        return copied
+
     def _learn_block(self, block: Block) -> None:
         """Learn a block and write f(x) to its scores; if this fails, restore the state before."""
+        pending = len(self._uncounted)  # the last block stays uncounted: it can be undone
+        if pending >= UNCOUNTED_BLOCKS or pending * block.scores.size >= UNCOUNTED_SCORES:
+            self._count()
         journal = self._journal
         if journal is None or (block.first >= journal.ask_from and journal.is_over(block.first)):
             journal = self._begin_journal()
@@ -340,9 +452,15 @@ class Player:
         except BaseException:
             self._restore(block.first)
             raise
-        pending = len(self._uncounted)
-        if pending == UNCOUNTED_BLOCKS or pending * scores.size >= UNCOUNTED_SCORES:
-            self._count()
+
+    def undo_block(self) -> None:
+        """Undo the block learned last, as if it had failed; only right after `feed`.
+
+        Several players that learn the same row need it, if one of them cannot.
+        """
+        last = self._uncounted[-1]
+        self._complete = False
+        self._restore(last.first)
 
     def _begin_journal(self) -> Journal | None:
         """Begin another journal; None if the learner cannot be saved."""
@@ -382,11 +500,17 @@ class Player:
         first = block.first
         if len(self._loops) == 1:
             (loop,) = self._loops
-            scores[:] = loop.run(points, block.labels, weights=weights, first=first)
-            return
-        for c, loop in enumerate(self._loops):
-            signs = np.where(block.labels == c, 1.0, -1.0)
-            scores[:, c] = loop.run(points, signs, weights=weights, first=first)
+            values = loop.run(points, block.labels, weights=weights, first=first)
+            scores[:] = np.asarray(values)[:, : self.classes] if self.growing else values
+        else:
+            for c, loop in enumerate(self._loops):
+                signs = np.where(block.labels == c, 1.0, -1.0)
+                own = loop.run(points, signs, weights=weights, first=first)
+                if c < self.classes:
+                    scores[:, c] = own
+        if self._is_first_of_class:  # it did not exist when the row was predicted
+            others = scores[:, :-1].max(axis=1)
+            scores[:, -1] = np.minimum(scores[:, -1], others)
 
     def _blocks(self, rows: Rows, before: int) -> Iterator[Points]:
         """Yield rows as points, block by block; `before` is the number of earlier rounds."""
@@ -455,10 +579,10 @@ class Player:
                 part = slice(start, stop)
                 block = conversion.convert(sliced(rows, part))
                 values = [loop.f.at(block) for loop in self.loops]
-                if len(values) == 1:
-                    scores[part] = values[0]
-                else:
-                    scores[part] = np.stack(values, axis=1)
+                if len(values) > 1:
+                    values = [np.stack(values, axis=1)]
+                found = values[0]
+                scores[part] = found[:, : self.classes] if self.growing else found
                 check_finite(scores[part])
                 done = stop
         except NumericalError as error:
@@ -598,6 +722,15 @@ class Player:
 
 def _restored(learner: Learner, kernel: Kernel, options: State, state: State) -> Player:
     return Player(learner, kernel, **options).load_state_dict(state)
+
+
+def padded(scores: Floats, classes: int) -> Floats:
+    """Scores with a column per class: classes that were not known get the smallest score."""
+    missing = classes - scores.shape[1]
+    if missing <= 0:
+        return scores
+    least = scores.min(axis=1, keepdims=True)
+    return np.concatenate([scores, np.repeat(least, missing, axis=1)], axis=1)
 
 
 def _one_row(row: RowsLike) -> RowsLike:

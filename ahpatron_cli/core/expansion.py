@@ -168,6 +168,11 @@ class Expansion(Hypothesis):
             self.square = NOT_TRACKED
         return super().state_dict()
 
+    def copy_last_class(self) -> None:
+        super().copy_last_class()
+        if isinstance(self.square, np.ndarray):
+            self.square = np.append(self.square, self.square[-1])
+
     def open(self, block: Points, start: int = 0) -> None:
         n = self.size
         m = block.size

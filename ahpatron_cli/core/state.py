@@ -98,6 +98,16 @@ class Stateful:
                 lengths[letter] = value.size
         return value
 
+    def copy_last_class(self) -> None:
+        """Add a class, with a copy of all that the last one has learned. Between two blocks."""
+        for name, form in self.state_fields.items():
+            value = getattr(self, name)
+            if isinstance(value, Stateful):
+                value.copy_last_class()
+            elif isinstance(form, str) and "..." in form:
+                last = value[..., -1:]
+                setattr(self, name, np.concatenate([value, last], axis=-1))
+
     def check(self, state: StateReader) -> None:
         """Raise a `StateError` if the restored attributes are inconsistent."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
@@ -139,6 +139,11 @@ class Tally(Stateful):
         confusion = np.zeros(shape, dtype=np.int64)
         return cls(confusion)
 
+    def with_class(self) -> Self:
+        """The same counts with a further class."""
+        after = ((0, 1), (0, 1))
+        return replace(self, confusion=np.pad(self.confusion, after))
+
     @property
     def mistakes(self) -> int:
         right = int(self.confusion.trace())
@@ -160,8 +165,10 @@ class Tally(Stateful):
             self.baseline_mistakes += self._baseline_of_two(labels)
         else:
             margins, _ = class_margins(scores, labels)
-            ordered = np.partition(scores, -2, axis=1)
-            sizes = ordered[:, -1] - ordered[:, -2]
+            sizes = np.full(len(scores), np.inf)
+            if scores.shape[1] > 1:
+                ordered = np.partition(scores, -2, axis=1)
+                sizes = ordered[:, -1] - ordered[:, -2]
             true = labels.astype(np.int64)
             chosen = predicted(scores)
             self.baseline_mistakes += self._baseline(true)

@@ -169,9 +169,12 @@ class CsvReader:
         read: Callable[[int], bytes],
         path: str,
         on_fault: OnFault = None,
+        pieces: Iterator[bytes] | None = None,
         spelling: Spelling = DEFAULT_SPELLING,
     ) -> None:
+        """`pieces` are lines of text in place of `read`; each row must then be on one line."""
         self.path = path
+        self._has_one_line_per_row = pieces is not None
         self._spelling = spelling
         self._read = read
         self._line = 1
@@ -183,7 +186,8 @@ class CsvReader:
         """Numeric columns with leading zeros or separators of thousands, as far as read."""
         self._on_fault = on_fault
         self._piece = PIECE
-        pieces = self._records()
+        if pieces is None:
+            pieces = self._records()
         first = next(pieces, b"\n")
         text = self._decoded(first)
         first_line = text.partition("\n")[0]
@@ -224,6 +228,37 @@ class CsvReader:
             self._line += count
             if len(cells.lines):
                 yield cells
+
+    @property
+    def line(self) -> int:
+        """Number of the first line that was not parsed, from 1."""
+        return self._line
+
+    def pieces(self) -> Iterator[bytes]:
+        """The text after the header in pieces that end with a row, for `parse`."""
+        return self._pieces
+
+    def parse(self, raw: bytes, line: int, text: Collection[str]) -> Cells:
+        """The cells of all columns in these lines; a `UserError` if one line is faulty."""
+        self._line = line
+        if not raw.endswith(b"\n"):
+            raw += b"\n"
+        used = set(self.names)
+        cells = self._plain(raw, used, text=set(text), copied=())
+        if cells is not None:
+            return cells
+        cells = self._any(raw, used, text=set(text), copied=())
+        if self._has_one_line_per_row:
+            self._check_lines(cells, raw)
+        return cells
+
+    def _check_lines(self, cells: Cells, raw: bytes) -> None:
+        """Refuse rows that are not one line each: a quote has opened and not closed."""
+        texts = raw.split(b"\n")
+        found = [line for line, text in enumerate(texts, self._line) if text not in (b"", b"\r")]
+        if cells.lines.tolist() != found:
+            problem = "a double quote opens here and does not close"
+            raise bad_data(problem, self.path, self._line)
 
     def _records(self) -> Iterator[bytes]:
         """Yield pieces of text that end at a line end outside of quotes."""

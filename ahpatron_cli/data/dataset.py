@@ -20,14 +20,16 @@ import numpy as np
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, width_of
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
+from ahpatron_cli.data.cells import number
 from ahpatron_cli.data.encoder import Encoder, Name, Weights, as_wide_as_needed, labelled_rows
 from ahpatron_cli.data.faults import OnFaultyRow
-from ahpatron_cli.data.file_formats import is_table
-from ahpatron_cli.data.label_codes import LabelCodes, SeenLabels
+from ahpatron_cli.data.file_formats import is_arrow, is_table
+from ahpatron_cli.data.label_codes import AppearingLabels, LabelCodes, SeenLabels
 from ahpatron_cli.data.labels import OTHER, PLAIN_PAIRS, Labels, LabelTally, describe, find_labels
 from ahpatron_cli.data.layout import is_dense
 from ahpatron_cli.data.libsvm.grammar import Fault
 from ahpatron_cli.data.libsvm.reader import SvmReader
+from ahpatron_cli.data.live_tables import LiveTableReader
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import Source, changed
@@ -55,11 +57,20 @@ class Preparation:
     """Whether rows without a label are accepted; their label is NaN."""
     table: TableOptions = TableOptions()  # noqa: RUF009 - it cannot change
     """Options for the columns of a table."""
+    requires_rows: bool = False
+    """Whether --sigma auto or --warm-up asks for the first rows of a stream before round 1."""
+    may_grow: bool = True
+    """Whether columns and categories are added to an open schema as they appear."""
 
     @property
     def learns_scale(self) -> bool:
         """Whether the scale is computed from the first rows."""
         return self.data.scale in LEARNED_SCALES
+
+    @property
+    def waits(self) -> bool:
+        """Whether a stream has to wait for its first rows: for the scale, σ or means."""
+        return self.requires_rows or self.learns_scale or self.table.missing == "mean"
 
     @property
     def learned(self) -> str:
@@ -132,9 +143,14 @@ class Dataset(ABC):
         """Weights of examples in the order of the labels, from --weight; None if there are none."""
         if not by_label:
             return None
-        if self.encoder.schema is None:
-            self._seen.expect(self._expected_labels(by_label))
-        return self.encoder.weights(by_label, self.labels())
+        encoder = self.encoder
+        schema = encoder.schema
+        if schema is not None and schema.has_open_labels:
+            by_label = _by_number(by_label)
+            encoder = replace(encoder, schema=None)
+        if encoder.schema is None:
+            self._seen.expect_named(self._expected_labels(by_label))
+        return encoder.weights(by_label, self.labels())
 
     def _expected_labels(self, named: Iterable[Name]) -> list[float]:
         """The labels that decide what -1 stands for: those that options name."""
@@ -204,6 +220,18 @@ class Dataset(ABC):
                 yield used
 
 
+def _by_number(by_label: Weights) -> dict[Name, float]:
+    """Weights by labels that are numbers: others of a live table have no codes yet."""
+    found: dict[Name, float] = {}
+    for name, weight in by_label.items():
+        value = number(str(name))
+        if value is None:
+            problem = f"--weight names the label {name}, and those of a pipe are not known yet"
+            raise usage(problem, "name all labels: `--classes A,B`")
+        found[value] = weight
+    return found
+
+
 class StreamedRows(Dataset):
     """The rows of a stream, which are read once, in file order."""
 
@@ -259,6 +287,10 @@ class StreamedRows(Dataset):
 
     def _sound(self, batch: Batch) -> Iterator[Batch]:
         """Yield the rows that can be learned; a faulty one is refused after those before it."""
+        first = self._seen.first_of_classes(batch.labels)
+        if first:
+            yield from self._sound(batch.part(slice(0, first)))
+            batch = batch.part(slice(first, len(batch.labels)))
         try:
             self.encoder.check_width(batch, self.name)
             self._seen.check(batch.labels, batch.lines)
@@ -467,7 +499,31 @@ def reader_of(
         problem = "this is a table, and the model was trained on LIBSVM text"
         hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
         raise bad_data(problem, source.name, hint=hint)
+    if faults is None and _is_live(source, preparation, schema, on_faulty_row):
+        return LiveTableReader(
+            source,
+            preparation.table,
+            schema,
+            preparation.data,
+            on_wait=on_wait,
+            on_faulty_row=on_faulty_row,
+            may_grow=preparation.may_grow and not source.rereadable,
+        )
     return _table_reader(source, preparation, schema, on_wait=on_wait, faults=faults)
+
+
+def _is_live(
+    source: Source,
+    preparation: Preparation,
+    schema: Schema | None,
+    on_faulty_row: OnFaultyRow | None,
+) -> bool:
+    """Whether rows of a table are read as they arrive, with a schema that need not be inferred."""
+    if not preparation.may_lack_labels:
+        return False
+    if schema is not None and not is_arrow(source):
+        return on_faulty_row is not None or not source.rereadable
+    return not source.rereadable and not preparation.waits
 
 
 def _table_reader(
@@ -497,8 +553,13 @@ def _table_reader(
 
 def _continuing(continued: Encoder, reader: Reader, preparation: Preparation) -> Encoder:
     """The encoder of a model for this source."""
+    labels = continued.labels
+    may_appear = preparation.may_grow and not reader.source.rereadable
+    if labels.appearing is not None and not may_appear:
+        labels = replace(labels, appearing=replace(labels.appearing, is_open=False))
     return replace(
         continued,
+        labels=labels,
         width=max(continued.width, _width_of_table(reader.schema)),
         schema=reader.schema,
         refuses_new_features=continued.refuses_new_features
@@ -582,11 +643,11 @@ def _codes_of_stream(
     found = reader.scan()
     if found is not None:
         return LabelCodes("scan", find_labels(reader.source.name, found) or ())
-    if reader.schema:
+    if reader.schema and not reader.schema.has_open_labels:
         codes = _codes_of_table(reader.schema, preparation, reader.source.name)
         if len(codes) > 1:
             return LabelCodes("schema", codes)
-    return LabelCodes("pipe")
+    return LabelCodes("pipe", appearing=AppearingLabels())
 
 
 def _codes_of_table(schema: Schema, preparation: Preparation, path: str) -> tuple[float, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 from ahpatron_cli.data.arrow import ArrowReader
@@ -13,18 +14,22 @@ from ahpatron_cli.data.cells import (
     number,
 )
 from ahpatron_cli.data.csv_text import CsvReader, OnFault, delimiter_of
+from ahpatron_cli.data.json_lines import JsonReader
 from ahpatron_cli.data.source import (
     HEAD_BYTES,
-    JSON_HINTS,
     PACKINGS,
     Source,
     as_word,
+    sound_lines,
 )
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import Place, UserError, bad_data
 
+LIVE_PIECE = 1 << 18
+"""Largest number of bytes that are read at a time."""
 ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
-TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
+JSON_SUFFIXES = (".jsonl", ".ndjson")
+TABLE_SUFFIXES = (".csv", ".tsv", *JSON_SUFFIXES, *ARROW_SUFFIXES)
 _ARROW_MAGIC = (b"PAR1", b"ARROW1")
 """First bytes of Parquet and of Arrow files."""
 _NO_NAMES = "#<{[@%|"
@@ -42,11 +47,9 @@ def is_table(source: Source, options: TableOptions) -> bool:
 
     Raises a usage error if options for tables are given with LIBSVM text.
     """
-    name = source.name.lower()
-    for packing in PACKINGS:
-        name = name.removesuffix(packing)
+    name = _name_of(source)
     head = source.head
-    if name.endswith(TABLE_SUFFIXES) or looks_like_table(head):
+    if name.endswith(TABLE_SUFFIXES) or _JSON.match(head) or looks_like_table(head):
         return True
     if options.given and looks_like_libsvm(head):
         flags = [f"--{option}" for option in options.given]
@@ -56,6 +59,14 @@ def is_table(source: Source, options: TableOptions) -> bool:
         place = Place(source.name)
         raise UserError(problem, place=place, hint=hint)
     return options.expect_table
+
+
+def _name_of(source: Source) -> str:
+    """The name of a source without the suffix of its compression, in lower case."""
+    name = source.name.lower()
+    for packing in PACKINGS:
+        name = name.removesuffix(packing)
+    return name
 
 
 def looks_like_libsvm(head: bytes) -> bool:
@@ -95,19 +106,53 @@ def looks_like_table(head: bytes) -> bool:
 
 def open_reader(
     source: Source, on_fault: OnFault = None, spelling: Spelling = DEFAULT_SPELLING
-) -> CsvReader | ArrowReader:
+) -> CsvReader | ArrowReader | JsonReader:
     """The reader for a table, chosen by its first bytes or its name."""
-    name = source.name
-    is_arrow = source.head.startswith(_ARROW_MAGIC)
-    if is_arrow or name.lower().endswith(ARROW_SUFFIXES):
+    if is_arrow(source):
         return _open_arrow(source)
-    json = _JSON.match(source.head)
-    if json:
-        bracket = json[1] or json[2]
-        word = as_word(name)
-        hint = JSON_HINTS[bracket].replace("FILE", word)
-        raise bad_data("this is JSON, not CSV", name, line=1, hint=hint)
-    return CsvReader(source.read1, name, on_fault, spelling)
+    if is_json(source):
+        return JsonReader(source, on_fault)
+    _refuse_json_list(source)
+    return CsvReader(source.read1, source.name, on_fault, spelling=spelling)
+
+
+def is_arrow(source: Source) -> bool:
+    """Whether a source is a Parquet or Arrow file, by its first bytes or its name."""
+    return source.head.startswith(_ARROW_MAGIC) or source.name.lower().endswith(ARROW_SUFFIXES)
+
+
+def open_live(
+    source: Source, on_long_line: Callable[[bytes], None] | None, spelling: Spelling
+) -> CsvReader | JsonReader:
+    """The reader for a table of which rows are read as they arrive.
+
+    With `on_long_line`, faulty lines do not end the stream: each row must be on a line of its own.
+    """
+    pieces = None
+    if on_long_line is not None:
+        pieces = sound_lines(source, LIVE_PIECE, on_long_line)
+    if is_arrow(source):
+        _open_arrow(source)  # refused
+    if is_json(source):
+        return JsonReader(source, pieces=pieces)
+    _refuse_json_list(source)
+    return CsvReader(source.read1, source.name, pieces=pieces, spelling=spelling)
+
+
+def is_json(source: Source) -> bool:
+    """Whether a source has JSON lines, by its first bytes or its name."""
+    found = _JSON.match(source.head)
+    if found:
+        return found[1] is not None
+    return _name_of(source).endswith(JSON_SUFFIXES)
+
+
+def _refuse_json_list(source: Source) -> None:
+    """Refuse a JSON list of objects."""
+    if _JSON.match(source.head):
+        word = as_word(source.name)
+        hint = f"write one object per line: `jq -c '.[]' {word} > rows.jsonl`"
+        raise bad_data("this is a JSON list, not JSON lines", source.name, line=1, hint=hint)
 
 
 def _open_arrow(source: Source) -> ArrowReader:

@@ -112,7 +112,7 @@ def frame_cells(frame: Frame, used: Iterable[str], text: Collection[str], path: 
 def _values(column: object, name: str, path: str, *, as_text: bool) -> Values:
     """Values of a column: numbers, dates or text."""
     if isinstance(column, list):
-        return _list_values(column, name, path, as_text=as_text)
+        return list_values(column, name, path, as_text=as_text)
     values = np.asarray(column)
     kind = values.dtype.kind
     if kind not in "biufMOUT":
@@ -125,7 +125,7 @@ def _values(column: object, name: str, path: str, *, as_text: bool) -> Values:
     return _texts(cells, name, path)
 
 
-def _list_values(cells: list[Any], name: str, path: str, *, as_text: bool) -> Values:
+def list_values(cells: list[Any], name: str, path: str, *, as_text: bool) -> Values:
     """Values of a column of dicts: numbers if all of them are, else text."""
     types = set(map(type, cells))
     if as_text or not types <= {int, float, type(None)}:

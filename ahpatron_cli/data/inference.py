@@ -12,6 +12,7 @@ from ahpatron_cli.data.cells import (
     Cells,
 )
 from ahpatron_cli.data.csv_text import CsvReader, OnFault
+from ahpatron_cli.data.json_lines import JsonReader
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.schema import (
     Column,
@@ -44,7 +45,7 @@ class Inferred(NamedTuple):
 
 
 def infer(
-    reader: CsvReader | ArrowReader,
+    reader: CsvReader | ArrowReader | JsonReader,
     options: TableOptions,
     batches: Iterable[Cells],
     *,

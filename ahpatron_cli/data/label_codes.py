@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.labels import (
     PLAIN_PAIRS,
     Labels,
@@ -30,6 +31,43 @@ Origin: TypeAlias = Literal["pipe", "file", "scan", "schema", "option", "model"]
 """Where the labels of a `LabelCodes` come from."""
 
 
+@dataclass
+class AppearingLabels:
+    """Labels of a stream that are not known before they appear.
+
+    As long as all of them are of one of `PLAIN_PAIRS`, they are a pair. Otherwise they are classes,
+    numbered as they appear; a label that would make classes of a pair is refused.
+    """
+
+    labels: list[float] = field(default_factory=list)
+    """The labels so far, in the order in which they appeared."""
+    are_classes: bool = False
+    is_open: bool = True
+    """Whether further labels may appear."""
+
+    def admits(self, label: float) -> bool:
+        """Whether this may be the next label that appears."""
+        if label in self.labels:
+            return True
+        if not self.is_open or label % 1 or len(self.labels) >= MAX_CLASSES:
+            return False
+        return self.are_classes or len(self.labels) < 2 or self._is_pair(label)
+
+    def makes_classes(self, label: float) -> bool:
+        """Whether the labels are classes from this one on, and were a pair before."""
+        return not self.are_classes and not self._is_pair(label)
+
+    def add(self, label: float) -> None:
+        """Note a label of a row."""
+        if self.makes_classes(label):
+            self.are_classes = True
+        if label not in self.labels:
+            self.labels.append(label)
+
+    def _is_pair(self, label: float) -> bool:
+        return bool(_plain_pairs({*self.labels, label}))
+
+
 @dataclass(frozen=True)
 class LabelCodes:
     """Codes of labels: -1 and +1 for two labels, numbers from 0 for more classes.
@@ -43,9 +81,20 @@ class LabelCodes:
     """All labels in the order of their codes; empty if they are not known."""
     positive: float | None = None
     """The label encoded as +1, if all other labels are encoded as -1 (--positive)."""
+    appearing: AppearingLabels | None = None
+    """The labels of a stream in which they may appear; else None."""
+
+    @property
+    def known(self) -> tuple[float, ...]:
+        """The labels, integral ones as ints; empty if fewer than two are known."""
+        if self.appearing is None:
+            return self._fixed
+        if not self.appearing.are_classes:
+            return ()
+        return tuple(map(int_if_integral, self.appearing.labels))
 
     @cached_property
-    def known(self) -> tuple[float, ...]:
+    def _fixed(self) -> tuple[float, ...]:
         """The labels, integral ones as ints; empty if fewer than two are known."""
         known = [int_if_integral(label) for label in self.labels if label is not None]
         if len(known) < 2:
@@ -55,14 +104,18 @@ class LabelCodes:
     @property
     def classes(self) -> tuple[float, ...] | None:
         """Labels of all classes, if there are more than two; else None."""
-        if len(self.known) <= 2:
+        known = self.known
+        if self.appearing is None and len(known) <= 2:
             return None
-        return self.known
+        return known or None
 
     def encode(self, labels: Floats) -> Floats:
         """The codes of labels of these classes; NaN for rows without a label."""
         if self.classes:
-            numbers = np.searchsorted(self.classes, labels)
+            order = np.argsort(self.classes)
+            by_value = np.array(self.classes)[order]
+            places = np.searchsorted(by_value, labels)
+            numbers = order[np.minimum(places, len(order) - 1)]
             encoded = numbers.astype(np.float64)
         else:
             is_one = labels == self._encoded_as_one
@@ -91,6 +144,8 @@ class SeenLabels:
         self._seen: set[float] = set()
         self._expected: set[float] = set()
         """Labels that are known before their rows are read."""
+        self._named: set[float] = set()
+        """Those of them that options name: they are a pair."""
         self._encoded = LabelTally()
         """The rows with a label so far, as encoded."""
         self.unlabelled = 0
@@ -117,6 +172,12 @@ class SeenLabels:
         if self._codes.positive is not None or are_plain:
             self._expected = expected
 
+    def expect_named(self, labels: Iterable[float]) -> None:
+        """As `expect`, of labels that options name."""
+        named = set(labels)
+        self.expect(named)
+        self._named = named & self._expected
+
     def check(self, labels: Floats, lines: Integers) -> None:
         """Take note of the labels of rows; a label without a code is an error at its line."""
         given = labels[~np.isnan(labels)]
@@ -127,6 +188,21 @@ class SeenLabels:
                 line = int(lines[row])
                 raise self._unexpected(label, line)
             self._seen.add(label)
+            if self._codes.appearing is not None:
+                self._codes.appearing.add(label)
+
+    def first_of_classes(self, labels: Floats) -> int:
+        """The first row from which on the labels of a pair are classes; 0 if there is none."""
+        appearing = self._codes.appearing
+        if appearing is None or appearing.are_classes:
+            return 0
+        so_far = AppearingLabels(list(appearing.labels))
+        for row, label in enumerate(labels.tolist()):
+            if label == label and label not in so_far.labels:
+                if so_far.makes_classes(label):
+                    return row if so_far.admits(label) else 0
+                so_far.add(label)
+        return 0
 
     def count(self, encoded: Floats) -> None:
         """Count rows by their encoded labels."""
@@ -138,9 +214,17 @@ class SeenLabels:
         """Whether a label that was not seen before may occur."""
         if self._codes.positive is not None or self._codes.origin == "scan":
             return True
+        if self._codes.appearing is not None:
+            return self._codes.appearing.admits(label) and self._is_allowed(label)
         if self._codes.known:
             return label in self._codes.known
         return bool(_plain_pairs(self._seen | self._expected | {label}))
+
+    def _is_allowed(self, label: float) -> bool:
+        """Whether a label may occur beside those that options name."""
+        if not self._named:
+            return True
+        return bool(_plain_pairs(self._seen | self._named | {label}))
 
     def _pairs(self) -> list[tuple[float, float]]:
         """Those of `PLAIN_PAIRS` that contain all labels seen or expected."""

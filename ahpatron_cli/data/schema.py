@@ -45,7 +45,8 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
     """How a column of a table becomes one or more features."""
 
     name: str
-    kind: Literal["number", "category", "date"]
+    kind: Literal["number", "category", "date", "unknown"]
+    """Type of its cells; unknown as long as all cells of an open schema are missing."""
     categories: list[str] = []
     """Categories, one feature each; empty for numbers and dates (days since 1970-01-01)."""
     indicator: bool = False
@@ -54,6 +55,10 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
     """Value that replaces missing numbers and dates."""
     shares: list[float] = []
     """Values of the features of a missing category, its shares in training; if empty, all 0."""
+    places: list[int] = []
+    """Indices of the features of an open schema, in the order of `features`; else empty."""
+    indicator_place: int = 0
+    """Index of the indicator of an open schema, which has no entry in `places`."""
     other: bool = False
     """Whether a further feature stands for all other categories: there were too many."""
     date_format: DateFormat = "ISO"
@@ -67,14 +72,29 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
     @property
     def features(self) -> list[str]:
         """Names of the features of this column."""
+        names = self.value_features
+        if self.indicator:
+            names.append(f"{self.name} missing")
+        return names
+
+    @property
+    def value_features(self) -> list[str]:
+        """Names of the features of this column without its indicator."""
+        if self.kind == "unknown":
+            return []
         names = [self.name]
         if self.categories:
             names = [f"{self.name}={category}" for category in self.categories]
         if self.other:
             names.append(f"{self.name} other")
-        if self.indicator:
-            names.append(f"{self.name} missing")
         return names
+
+    @property
+    def all_places(self) -> list[int]:
+        """Indices of all features of an open schema, in the order of `features`."""
+        if not self.indicator:
+            return self.places
+        return [*self.places, self.indicator_place]
 
     @property
     def has_numbered_categories(self) -> bool:
@@ -89,6 +109,8 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
             codes, _ = texts.numbers(code_of)
             return codes
         values = cells.columns[self.name]
+        if self.kind == "unknown":
+            return np.full(len(cells.lines), np.nan)
         if isinstance(values, Texts):
             return self._parsed(values, cells, path, spelling)
         if isinstance(values, Dates):
@@ -257,14 +279,27 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
     """Decimal sign of numbers that are written as text (--decimal)."""
     label_kind: LabelKind = "text"
     """What the labels are, which decides how they are compared, and their type in Python."""
+    is_open: bool = False
+    """Whether columns and categories of a live stream are added as they appear."""
+    has_open_labels: bool = False
+    """Whether labels of a live stream are added as they appear."""
 
     @property
     def features(self) -> list[str]:
         """Names of all features, in order."""
+        if self.is_open:
+            return self._features_by_place()
         names: list[str] = []
         for column in self.columns:
             names += column.features
         return names
+
+    def _features_by_place(self) -> list[str]:
+        """Names of the features of an open schema, in the order in which they were added."""
+        found: dict[int, str] = {}
+        for column in self.columns:
+            found.update(zip(column.all_places, column.features, strict=True))
+        return [found[place] for place in sorted(found)]
 
     @property
     def spelling(self) -> Spelling:
@@ -349,7 +384,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
     def encoded(
         self, cells: Cells, path: str, unseen: Unseen, copied: Collection[str] = ()
     ) -> Iterator[Feature | Shares]:
-        """Yield the features of each column, in increasing order of their indices.
+        """Yield the features of each column, by increasing indices unless the schema is open.
 
         Values of the columns `copied` are returned unchanged.
         """
@@ -368,24 +403,35 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
                 row = np.argmax(absent)
                 line = int(cells.lines[row])
                 raise no_value(name, path, line)
+            yield from self._features_of(column, found, absent, start, gaps=gaps)
             if column.kind == "category":
-                yield _category(column, found, start)
-                if gaps and column.shares:
-                    shares = np.array(column.shares)
-                    yield Shares(start, shares, rows=absent, column=name)
                 _count_unknown(found, name, unseen)
-            else:
-                values = found
-                if gaps:
-                    values = np.where(absent, column.fill, found)
-                yield Feature(start, values, name)
             start += column.width
             if column.indicator:
                 indicator = absent.astype(np.float64)
-                yield Feature(start, indicator, name)
+                place = column.indicator_place or start
+                yield Feature(place, indicator, name)
                 start += 1
             elif gaps and self.missing == "indicator":
                 unseen.missing[name] += gaps
+
+    @staticmethod
+    def _features_of(
+        column: Column, found: Floats, absent: Flags, start: int, *, gaps: int
+    ) -> Iterator[Feature | Shares]:
+        """Yield the features of a column without its indicator; the first has the index `start`."""
+        name = column.name
+        if column.kind == "category":
+            yield _category(column, found, start)
+            if gaps and column.shares:
+                shares = np.array(column.shares)
+                yield Shares(start, shares, rows=absent, column=name)
+        elif column.kind != "unknown":
+            values = found
+            if gaps:
+                values = np.where(absent, column.fill, found)
+            place = column.places[0] if column.places else start
+            yield Feature(place, values, name)
 
     def label_numbers(self, cells: Cells, path: str) -> Floats:
         """Label code of each row; NaN if missing."""
@@ -426,8 +472,10 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
 def _category(column: Column, codes: Floats, start: int) -> Feature:
     """The feature of the category of each row, the first of which has the index `start`."""
     known = codes >= 0
-    offsets = np.where(known, codes, 0)
-    indices = start + offsets.astype(np.int64)
+    offsets = np.where(known, codes, 0).astype(np.int64)
+    indices = start + offsets
+    if column.places:
+        indices = np.array(column.places)[offsets]
     values = known.astype(np.float64)
     return Feature(indices, values, column.name)
 
@@ -461,6 +509,10 @@ def _sparse(features: Sequence[Feature], shape: Shape) -> CsrRows:
     values = np.column_stack([feature.values for feature in features])
     indices = [np.broadcast_to(feature.indices, count) for feature in features]
     columns = np.column_stack(indices)
+    if (columns[:, 1:] < columns[:, :-1]).any():  # of an open schema
+        order = columns.argsort(axis=1, kind="stable")
+        columns = np.take_along_axis(columns, order, axis=1)
+        values = np.take_along_axis(values, order, axis=1)
     stored = values != 0
     lengths = np.count_nonzero(stored, axis=1)
     starts = np.append(0, np.cumsum(lengths))

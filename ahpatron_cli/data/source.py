@@ -45,17 +45,6 @@ XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4
 
 FROM_ARRAYS = "write arrays as text with scikit-learn: `dump_svmlight_file(X, y, 'data.svm')`"
 
-_JSON_TO_CSV = (
-    "JSON is not read; make CSV of it: `python3 -c 'import csv,json,sys; rows=READ; "
-    "names=dict.fromkeys(name for row in rows for name in row); "
-    "out=csv.DictWriter(sys.stdout,names); out.writeheader(); out.writerows(rows)' "
-    "< FILE > data.csv`; then name data.csv and --label COLUMN"
-)
-JSON_HINTS = {
-    b"{": _JSON_TO_CSV.replace("READ", "[json.loads(line) for line in sys.stdin if line.strip()]"),
-    b"[": _JSON_TO_CSV.replace("READ", "json.load(sys.stdin)"),
-}
-"""Hints on JSON lines and on a JSON list of objects, by their first byte."""
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".ods")
 _SPREADSHEET = (
     "a spreadsheet",

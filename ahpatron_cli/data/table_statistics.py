@@ -309,7 +309,7 @@ def kind_of(cell: str, spelling: Spelling, *, is_category: bool) -> tuple[Kind, 
 
 def faulty_rows(values: Values, column: Column, schema: Schema, *, is_category: bool) -> list[int]:
     """Rows whose cells have another type than their column, or are missing where none may be."""
-    legal: set[Kind] = {column.kind}
+    legal: set[str] = {column.kind}
     if schema.missing != "refuse":
         legal.add("missing")
     if isinstance(values, Texts):

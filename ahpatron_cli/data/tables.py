@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from ahpatron_cli.core.rows import Integers
+from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.cells import (
     DEFAULT_SPELLING,
@@ -23,9 +24,10 @@ from ahpatron_cli.data.cells import (
     Values,
     label_key,
 )
-from ahpatron_cli.data.csv_text import OnFault
+from ahpatron_cli.data.csv_text import CsvReader, OnFault
 from ahpatron_cli.data.file_formats import open_reader
 from ahpatron_cli.data.inference import Inferred, infer, pandas_index
+from ahpatron_cli.data.json_lines import JsonReader
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally
 from ahpatron_cli.data.late_labels import label_batch, split
 from ahpatron_cli.data.schema import (
@@ -86,6 +88,7 @@ class TableReader(Reader):
         """The first rows of a pipe, from which its schema was inferred."""
         remarks: tuple[str, ...] = ()
         if schema is None:
+            self._read_names(reader)
             options.check(reader.names, reader.path)
             if source.rereadable:
                 found = self._infer_from_file(options)
@@ -95,13 +98,28 @@ class TableReader(Reader):
             remarks = found.notes
             _check_labels(schema, options.labels, reader.path)
         id_column = schema.id if schema.id in reader.names else None
+        if isinstance(reader, JsonReader):
+            id_column = schema.id
         if options.id:
             id_column = options.id
         self.schema: Schema = msgspec.structs.replace(schema, id=id_column)
         """The schema of the table."""
-        self.schema.check_columns(reader.names, reader.path)
+        if not isinstance(reader, JsonReader):  # a key that is absent is a missing cell
+            self.schema.check_columns(reader.names, reader.path)
         width = len(schema.features)
         self.info = FileInfo(width, remarks=remarks)
+
+    def _read_names(self, reader: CsvReader | ArrowReader | JsonReader) -> None:
+        """Have the names of all columns ready, if these are not in a header."""
+        if not isinstance(reader, JsonReader):
+            return
+        if not self.source.rereadable:
+            reader.read_first_names()
+            return
+        with open_source(self.source.name) as again:
+            whole = JsonReader(again, None if self._on_fault is None else _ignore)
+            whole.read_names()
+        reader.names = whole.names
 
     def _infer_from_file(self, options: TableOptions) -> Inferred:
         """Infer the schema from all rows, which are read again later."""
@@ -111,6 +129,7 @@ class TableReader(Reader):
             # faults of rows are reported when these are read again
             on_fault = None if self._on_fault is None else _ignore
             reader = open_reader(again, on_fault, self._spelling)
+            reader.names = self._reader.names
             text = _columns_of_text(options)
             batches = self._cleaned(reader.batches(used, text, no_numbers), options.id)
             sound = self._sound_part(batches)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -37,18 +37,28 @@ def check_page_path(path: str | Path) -> None:
     format_of_suffix(path, formats={".html": "html", ".htm": "html"})
 
 
-def write_page(path: str | Path, summary: SweepSummary, x: str | None = None) -> None:
+def write_page(
+    path: str | Path,
+    summary: SweepSummary,
+    x: str | None = None,
+    chosen: Sequence[str] = pictures.PANELS,
+) -> None:
     """Write the report with the current date."""
     check_page_path(path)
     if summary.datasets:
         names = pictures.axes_of(summary.datasets)
         pictures.check_axis(x, names)
     today = datetime.now(UTC)
-    page = to_html(summary, today.strftime("%Y-%m-%d"), x)
+    page = to_html(summary, today.strftime("%Y-%m-%d"), x, chosen)
     write_atomically(path, page)
 
 
-def to_html(summary: SweepSummary, written: str = "", x: str | None = None) -> str:
+def to_html(
+    summary: SweepSummary,
+    written: str = "",
+    x: str | None = None,
+    chosen: Sequence[str] = pictures.PANELS,
+) -> str:
     """The report as HTML text; without plots if matplotlib is not installed."""
     page = _resource("report.html")
     style = _resource("report.css")
@@ -57,14 +67,14 @@ def to_html(summary: SweepSummary, written: str = "", x: str | None = None) -> s
     sections = list[str]()
     for number, found in enumerate(summary.datasets, start=1):
         heading = _text(found.name)
-        parts = _dataset(found, looks, x)
+        parts = _dataset(found, looks, x, chosen=chosen)
         sections.append(_section(f"data-{number}", heading, parts))
     origins = map(_origin, summary.origins)
     return page.format(
         policy=_policy(style),
         title=_text(_title(summary)),
         style=style,
-        overview="\n".join(_overview(summary, written)),
+        overview="\n".join(_overview(summary, written, chosen)),
         sections="\n".join(sections),
         metric=summary.criterion.metric.short,
         origins=_section("origin", "How it was made", origins),
@@ -109,7 +119,7 @@ def _section(anchor: str, heading: str, parts: Iterator[str]) -> str:
     return "\n".join(lines)
 
 
-def _overview(summary: SweepSummary, written: str) -> Iterator[str]:
+def _overview(summary: SweepSummary, written: str, chosen: Sequence[str]) -> Iterator[str]:
     """Yield the parts of the overview: origin, matrix, mean ranks, remarks and commands."""
     made = _made(summary, written)
     if made:
@@ -118,7 +128,7 @@ def _overview(summary: SweepSummary, written: str) -> Iterator[str]:
     if len(summary.datasets) > 1:
         matrix = matrix_table(summary)
         yield _HTML.page(Page([matrix]))
-        if summary.ranks.p_value is not None and has_matplotlib:
+        if "ranks" in chosen and summary.ranks.p_value is not None and has_matplotlib:
             draw = partial(pictures.draw_ranks, summary.ranks)
             draw_figure = partial(pictures.one_panel, draw, len(summary.matrix))
             yield _figure(draw_figure, "Mean ranks of the learners over the data sets")
@@ -159,13 +169,15 @@ def _labels(data: DataRecord) -> str:
     return f"label {negative} counts as -1, label {positive} as +1"
 
 
-def _dataset(found: DatasetSummary, looks: pictures.Looks, x: str | None) -> Iterator[str]:
+def _dataset(
+    found: DatasetSummary, looks: pictures.Looks, x: str | None, *, chosen: Sequence[str]
+) -> Iterator[str]:
     """Yield the parts of the section of a data set: facts, plots and tables."""
     facts = _facts(found.data)
     yield _definitions(facts)
     if pictures.has_matplotlib():
         drawn = list[str]()
-        for caption, draw in pictures.panels(found, x, looks):
+        for caption, draw in pictures.panels(found, x, looks, chosen):
             draw_figure = partial(pictures.one_panel, draw, len(looks))
             drawn.append(_figure(draw_figure, caption))
         figures = "\n".join(drawn)

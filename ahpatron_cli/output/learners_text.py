@@ -14,6 +14,7 @@ from ahpatron_cli.core.references import PUBLICATIONS
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.records import DOCUMENT_VERSION, Json, plain_params
 
+_PARAMETERS = "Parameters (-p NAME=VALUE)"
 _DEVIATIONS = "Deviations\n----------\n"
 _EXAMPLES = "Examples\n--------\n"
 
@@ -28,8 +29,8 @@ def all_learners_to_json() -> Json:
     }
 
 
-def some_learners_to_json(kinds: Iterable[type[Learner]]) -> Json:
-    """Learners in detail, with their rules, as JSON."""
+def described_to_json(kinds: Iterable[type[Learner]], kernels: Iterable[type[Kernel]]) -> Json:
+    """Some learners in detail, with their rules, and some kernels, as JSON."""
     details = [
         {
             **_learner_to_json(kind),
@@ -42,6 +43,7 @@ def some_learners_to_json(kinds: Iterable[type[Learner]]) -> Json:
         "schema": DOCUMENT_VERSION,
         "version": __version__,
         "learners": details,
+        "kernels": [_kernel_to_json(kind) for kind in kernels],
     }
 
 
@@ -138,7 +140,7 @@ def all_learners_text(document: Json, terminal: Terminal) -> str:
         "",
         *_kinds("Kernels (--kernel NAME)", document["kernels"], terminal),
         "",
-        *terminal.folded("`ahpatron learners NAME` shows rule and publication of one."),
+        *terminal.folded("`ahpatron learners NAME` describes a learner or kernel."),
     ]
     return _joined(lines)
 
@@ -154,25 +156,39 @@ def _kinds(head: str, kinds: Iterable[Json], terminal: Terminal) -> list[str]:
     return lines
 
 
-def some_learners_text(document: Json, terminal: Terminal) -> str:
-    """Learners in detail, as text: rule, deviations, parameters, grid and publications."""
-    lines = list[str]()
-    for kind in document["learners"]:
-        rule = _paragraphs(kind["rule"], terminal)
-        deviations = _paragraphs(kind["deviations"], terminal)
-        parameters = _parameters(kind, terminal, indent=2)
-        references = list[str]()
-        for one in kind["references"]:
-            references += terminal.folded(one["text"], "  ", "    ")
-        if lines:
-            lines.append("")
-        lines += terminal.title(kind["name"], kind["title"])
-        lines += _section("Rule", rule, terminal)
-        lines += _section("Deviations from the publication", deviations, terminal)
-        lines += _section("Parameters (-p NAME=VALUE)", parameters, terminal)
-        lines += _section("Values worth trying", _sweep(kind), terminal)
-        lines += _section("Publications", references, terminal)
-    return _joined(lines)
+def described_text(document: Json, terminal: Terminal) -> str:
+    """Some learners and kernels in detail, as text."""
+    described = [_learner_lines(kind, terminal) for kind in document["learners"]]
+    described += [_kernel_lines(kind, terminal) for kind in document["kernels"]]
+    return "\n".join(_joined(lines) for lines in described)
+
+
+def _learner_lines(kind: Json, terminal: Terminal) -> list[str]:
+    """Lines on a learner: rule, deviations, parameters, grid and publications."""
+    rule = _paragraphs(kind["rule"], terminal)
+    deviations = _paragraphs(kind["deviations"], terminal)
+    references = list[str]()
+    for one in kind["references"]:
+        references += terminal.folded(one["text"], "  ", "    ")
+    return [
+        *terminal.title(kind["name"], kind["title"]),
+        *_section("Rule", rule, terminal),
+        *_section("Deviations from the publication", deviations, terminal),
+        *_section(_PARAMETERS, _parameters(kind, terminal, indent=2), terminal),
+        *_section("Values worth trying", _sweep(kind), terminal),
+        *_section("Publications", references, terminal),
+    ]
+
+
+def _kernel_lines(kind: Json, terminal: Terminal) -> list[str]:
+    """Lines on a kernel: formula, parameters, and how it is chosen."""
+    name = kind["name"]
+    choice = terminal.folded(f"ahpatron run DATA --kernel {name}", "  ", "    ")
+    return [
+        *terminal.title(name, kind["title"]),
+        *_section(_PARAMETERS, _parameters(kind, terminal, indent=2), terminal),
+        *_section("Use", choice, terminal),
+    ]
 
 
 def _section(head: str, lines: list[str], terminal: Terminal) -> list[str]:

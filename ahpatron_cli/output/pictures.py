@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
-from ahpatron_cli.errors import suggestion, usage
+from ahpatron_cli.errors import one_of, suggestion, usage
 from ahpatron_cli.number_text import counted, int_if_integral, orders, percent
 from ahpatron_cli.output.escape import visible
 from ahpatron_cli.output.formats import rows_text
@@ -61,10 +61,28 @@ PALE = "#666666"
 GRID = "#dddddd"
 DARK = {INK: "#e4e7eb", PALE: "#a3acb7", GRID: "#3a4149"}
 """The colours that replace these on a dark page."""
-# Okabe and Ito's colours, which colour-blind readers can distinguish; their yellow is too pale.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", INK)
-_STROKES = ("-", "--", ":", "-.")
-_MARKERS = "os^D"
+# Okabe and Ito's colours, which colour-blind readers can distinguish, without their pale yellow;
+# then dark ones of Tol's.
+_COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", INK),
+    *("#882255", "#117733", "#332288", "#999933", "#661100"),
+)
+_STROKES: tuple[Any, ...] = (
+    "-",
+    (0, (6, 2)),
+    (0, (1, 1.2)),
+    (0, (6, 2, 1, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
+"""Line styles, which can be distinguished in grey: offset, then lengths of strokes and gaps."""
+_MARKERS = "os^DvP<X>*h"
+_OFTEN_COMPARED = (
+    *("ahpatron", "ahpatron+", "metron", "arow", "nogd", "fogd", "pomdr", "bogd++"),
+    *("projectron", "projectron++", "avp", "perceptron"),
+)
+"""The learners that have a colour of their own."""
+PANELS = ("ranks", "parameter", "time")
+"""What a plot of a sweep can show, for --panels."""
 _UNDATED = {
     "png": ("Software",),
     "svg": ("Date", "Creator"),
@@ -79,12 +97,18 @@ _HEIGHT = 3.2
 """Height of a panel, in inches."""
 _LINE = 0.18
 """Height of a text line, in inches."""
+_BASELINE_ROOM = 1.25
+"""By how much a learning curve's axis grows at most, so that the baseline is on it."""
+_MARK_EVERY = 0.12
+"""Distance of the markers of a learning curve, as a share of the axes."""
 _BAR_GAP = 0.4
 """Distance of the bars of a critical-difference diagram, in lines of text."""
 _BAND: Look = {"alpha": 0.15, "lw": 0}
 """Matplotlib properties of a band of ± one standard deviation."""
 _FIRST_DRAWN = 0.01
 """Share of the first rounds that is not drawn, where rates are extreme."""
+_SCALED_FROM = 0.1
+"""Share of the first rounds to which the axis is not scaled: rates fall steeply there."""
 _FASTEST = 1e-6
 """Smallest time in seconds that is drawn: 0 does not fit a logarithmic axis."""
 
@@ -148,19 +172,35 @@ def one_panel(draw: Callable[[Axes], None], names: int) -> Figure:
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """Colour, line style and marker of each name; distinct for the first 28."""
+    """Colour, line style and marker of each name, the same for a learner in all pictures.
+
+    Learners that are often compared come first, then the others in the order of the registry, then
+    other names. Numbers of colours, styles and markers have no common divisor, so 660 looks are
+    distinct.
+    """
+    from ahpatron_cli.core.registry import BUILT_IN
+
+    known = dict.fromkeys([*_OFTEN_COMPARED, *(kind.name for kind in BUILT_IN)])
+    places = {name: place for place, name in enumerate(known)}
     made = {}
-    for number, name in enumerate(names):
-        round_of_colours, colour = divmod(number, len(_COLOURS))
-        stroke = round_of_colours % len(_STROKES)
+    for name in names:
+        place = places.setdefault(name, len(places))
         look: Look = {
-            "color": _COLOURS[colour],
-            "linestyle": _STROKES[stroke],
-            "marker": _MARKERS[stroke],
+            "color": _COLOURS[place % len(_COLOURS)],
+            "linestyle": _STROKES[place % len(_STROKES)],
+            "marker": _MARKERS[place % len(_MARKERS)],
             "markersize": 4,
         }
         made[name] = look
     return made
+
+
+def panels_of(text: str | None) -> tuple[str, ...]:
+    """The panels that --panels names; all if it is not given."""
+    if text is None:
+        return PANELS
+    known = dict.fromkeys(PANELS)
+    return tuple(one_of("panel", word.strip(), known) for word in text.split(","))
 
 
 def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
@@ -265,12 +305,10 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     figure = _figure(8.0, 4.0, len(curves))
     axes = figure.add_subplot()
     names = list[NamedLine]()
-    numbers = [str(number) for number, _ in enumerate(curves)]
-    look_of = looks(numbers)
+    look_of = looks([curve.label for curve in curves])
     highest = 1.0
-    for number, curve in zip(numbers, curves, strict=True):
-        look = look_of[number]
-        look["marker"] = None
+    for curve in curves:
+        look = look_of[curve.label]
         rates = _draw_curve(axes, curve, look)
         highest = max(highest, float(rates.max()))
         name = _shown(curve.label)
@@ -278,48 +316,57 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
         end = float(rates[-1])
         line = NamedLine(f"{name}  {last} %", end, look)
         names.append(line)
+    top = min(1.1 * highest, 100)
     baselines = {curve.baseline for curve in curves if curve.baseline is not None}
     for baseline in baselines:
-        line = _draw_baseline(axes, baseline)
-        highest = max(highest, line.end)
+        line = _draw_baseline(axes, baseline, top=_BASELINE_ROOM * top)
+        top = max(top, min(1.05 * line.end, _BASELINE_ROOM * top))
         names.append(line)
     axes.set_title(_title_of_curves(curves))
     axes.set_xlabel("round t")
     axes.set_ylabel("mistake rate |M_t| / t (%)")
     last_rounds = [int(curve.rounds[-1]) for curve in curves]
     axes.set_xlim(0, max(last_rounds))
-    axes.set_ylim(0, min(1.1 * highest, 100))
+    axes.set_ylim(0, min(top, 100))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(axis="y")
     _name_lines(axes, names)
     return figure
 
 
-def _draw_baseline(axes: Axes, rate: float) -> NamedLine:
-    """Plot the mistake rate of a constant prediction as a dotted line."""
+def _draw_baseline(axes: Axes, rate: float, *, top: float) -> NamedLine:
+    """Plot the mistake rate of a constant prediction as a dotted line, if it is below `top`.
+
+    The axis is scaled to the learners: a baseline far above them is only named, at its upper end.
+    """
     look: Look = {"color": PALE, "linestyle": ":"}
     height = 100 * rate
-    axes.axhline(height, **look, linewidth=1.0)
     shown = percent(rate)
+    if height > top:
+        return NamedLine(f"baseline  {shown} %, above", top / _BASELINE_ROOM, look)
+    axes.axhline(height, **look, linewidth=1.0)
     return NamedLine(f"baseline  {shown} %", height, look)
 
 
 def _draw_curve(axes: Axes, curve: Curve, look: Look) -> Floats:
-    """Plot one learning curve; returns the rates that are drawn, in percent."""
+    """Plot one learning curve; returns the rates, in percent, to which the axis is scaled."""
     first = _FIRST_DRAWN * curve.rounds[-1]
     drawn = curve.rounds >= first
     rounds = curve.rounds[drawn]
     rates: Floats = 100 * curve.mistake_rate[drawn]
-    axes.plot(rounds, rates, **look)
+    axes.plot(rounds, rates, **look, markevery=_MARK_EVERY)
     if curve.recent_rate is not None:
         recent = 100 * curve.recent_rate[drawn]
-        axes.plot(rounds, recent, **look, linewidth=0.5)
+        thin = look | {"marker": None}
+        axes.plot(rounds, recent, **thin, linewidth=0.5)
     if curve.sd is not None:
         sd = 100 * curve.sd[drawn] / rounds
         low = rates - sd
         high = rates + sd
         axes.fill_between(rounds, low, high, color=look["color"], **_BAND)
-    return rates
+    settled = rounds >= _SCALED_FROM * curve.rounds[-1]
+    settled_rates: Floats = rates[settled]
+    return settled_rates
 
 
 def _title_of_curves(curves: Sequence[Curve]) -> str:
@@ -336,12 +383,29 @@ def _title_of_curves(curves: Sequence[Curve]) -> str:
 # Sweeps -------------------------------------------------------------------------------------------
 
 
-def write_plot(path: str | Path, summary: SweepSummary, x: str | None = None) -> None:
+def write_plot(
+    path: str | Path,
+    summary: SweepSummary,
+    x: str | None = None,
+    chosen: Sequence[str] = PANELS,
+) -> None:
     """Write the plots of a sweep, a row of panels per data set; the suffix decides the format."""
     format = picture_format(path)
     check_axis(x, axes_of(summary.datasets))
-    content = picture(lambda: draw_sweep(summary, x), format)
+    _check_panels(summary, chosen)
+    content = picture(lambda: draw_sweep(summary, x, chosen), format)
     write_atomically(path, content)
+
+
+def _check_panels(summary: SweepSummary, chosen: Sequence[str]) -> None:
+    """Refuse a choice of panels of which there is none."""
+    if "ranks" in chosen and summary.ranks.p_value is not None:
+        return
+    if "time" in chosen or ("parameter" in chosen and axes_of(summary.datasets)):
+        return
+    problem = f"--panels {','.join(chosen)}: there is no such panel for these results"
+    hint = "ranks needs three learners and three data sets, parameter one that is varied"
+    raise usage(problem, hint)
 
 
 def check_axis(x: str | None, names: Sequence[str]) -> None:
@@ -391,17 +455,21 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
     return front
 
 
-def panels(found: DatasetSummary, x: str | None, by_learner: Looks) -> list[Panel]:
-    """Panels of a data set: metric against a parameter (if varied) and against time."""
+def panels(
+    found: DatasetSummary, x: str | None, by_learner: Looks, chosen: Sequence[str] = PANELS
+) -> list[Panel]:
+    """Chosen panels of a data set: metric against a parameter (if varied) and against time."""
     metric = found.criterion.metric.short
     made: list[Panel] = []
-    parameter = _axis_of(found, x)
+    parameter = _axis_of(found, x) if "parameter" in chosen else None
     if parameter is not None:
         caption = f"{metric} against {parameter}"
         if any(one.sd for one in found.compared):
             caption += "; bands: ± standard deviation"
         draw = partial(_draw_parameter, found=found, name=parameter, by_learner=by_learner)
         made.append((caption, draw))
+    if "time" not in chosen:
+        return made
     caption = f"{metric} against learning time, each setting a dot; line: Pareto front"
     hidden = len(found.settings) - len(found.compared)
     if hidden:
@@ -419,22 +487,26 @@ def _axis_of(found: DatasetSummary, x: str | None) -> str | None:
     return None
 
 
-def draw_sweep(summary: SweepSummary, x: str | None = None) -> Figure:
+def draw_sweep(
+    summary: SweepSummary, x: str | None = None, chosen: Sequence[str] = PANELS
+) -> Figure:
     """Figure of a sweep: mean ranks on top, then a row per data set (parameter, time)."""
     by_learner = looks(learners_of(summary))
-    has_ranks = summary.ranks.p_value is not None
+    has_ranks = "ranks" in chosen and summary.ranks.p_value is not None
+    drawn = [panels(found, x, by_learner, chosen) for found in summary.datasets]
+    widest = max(map(len, drawn))
     first = 1 if has_ranks else 0
-    rows = first + len(summary.datasets)
-    width = 2 * _WIDTH
-    names = len(by_learner)
-    figure = _figure(width, _HEIGHT, names=names, rows=rows)
-    grid = figure.add_gridspec(rows, 2)
+    rows = first
+    if widest:
+        rows += len(drawn)
+    columns = 2 if has_ranks else widest
+    figure = _figure(columns * _WIDTH, _HEIGHT, names=len(by_learner), rows=rows)
+    grid = figure.add_gridspec(rows, columns)
     if has_ranks:
         whole_row = figure.add_subplot(grid[0, :])
         draw_ranks(summary.ranks, whole_row)
-    for row, found in enumerate(summary.datasets, start=first):
-        drawn = panels(found, x, by_learner)
-        for column, (_, draw) in enumerate(drawn):
+    for row, (found, own) in enumerate(zip(summary.datasets, drawn, strict=True), start=first):
+        for column, (_, draw) in enumerate(own):
             place = grid[row, column]
             axes = figure.add_subplot(place)
             if column == 0:
@@ -477,7 +549,7 @@ def _draw_parameter(
 ) -> None:
     """Plot the metric of each learner's best setting per parameter value, with bands of ± sd.
 
-    Learners without the parameter are dashed lines.
+    Learners without the parameter are lines without markers.
     """
     own_settings = _by_learner(found.compared)
     by_value = _varied_by_value(own_settings, name)
@@ -488,12 +560,12 @@ def _draw_parameter(
     highest = max(every)
     names = list[NamedLine]()
     for learner, best in by_value.items():
-        look = by_learner[learner] | {"linestyle": "-"}
+        look = by_learner[learner]
         if best:
             values = list(best)
             settings = list(best.values())
         else:
-            look |= {"linestyle": "--", "marker": None}
+            look = look | {"marker": None}
             values = [lowest, highest]
             only = best_of(own_settings[learner])
             settings = [only, only]

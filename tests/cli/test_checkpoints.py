@@ -177,6 +177,17 @@ def test_a_model_refuses_every_option_whose_value_it_has(begun: Ahpatron, name: 
     assert f"{flag} cannot be combined with --resume" in said
 
 
+@pytest.mark.parametrize("words", ["-B 400", "--sigma 1.0", "-p budget=400", "--epsilon 0.50"])
+def test_a_checkpoint_continues_if_a_default_is_written_out(begun: Ahpatron, words: str) -> None:
+    done = begun.succeed(*BEGUN, "--checkpoint", "c.npz", *words.split())
+    assert "continues after 150 rounds" in done.err
+
+
+def test_a_checkpoint_names_the_parameter_that_changed(begun: Ahpatron) -> None:
+    said = begun.refusal(2, *BEGUN, "--checkpoint", "c.npz", "-B", 60)
+    assert "other values of --budget" in said
+
+
 def test_the_order_of_repeated_options_does_not_matter(begun: Ahpatron) -> None:
     words = ("run", "t.csv", "--drop", "other", "--drop", "name", "-l", "ahpatron", "--label", "y")
     assert "continues after" in begun.succeed(*words, "--checkpoint", "c.npz").err

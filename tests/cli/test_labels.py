@@ -125,8 +125,10 @@ def test_usual_labels_of_a_pipe_are_taken_as_they_come(
     assert found["data"]["labels"] == sorted({*labels})
 
 
-def test_other_labels_of_a_pipe_are_refused(ahpatron: Ahpatron) -> None:
-    assert "--positive 2" in ahpatron.refusal(65, "run", "-", stdin=ONE_AND_TWO)
+def test_other_labels_of_a_pipe_are_classes(ahpatron: Ahpatron) -> None:
+    found = ahpatron.json("run", "-", stdin=ONE_AND_TWO)
+    assert found["data"]["labels"] == [1, 2]
+    assert found["runs"][0]["classes"] == [1, 2]
 
 
 @pytest.mark.parametrize("way", ["--classes 2,1", "--shuffle"])
@@ -188,7 +190,7 @@ def run_way(ahpatron: Ahpatron, way: str, labels: tuple[str, ...], *options: obj
         text = "y,a,b\n" + "".join(f"{label},{a},{b}\n" for label, a, b in rows)
         words += ["--label", "y"]
     plain = labels in (EVERY["-1/+1"], EVERY["0/1"])
-    if (way == "pipe" and not plain) or (way == "table in a pipe" and len(labels) > 2):
+    if "pipe" in way and not plain:
         words += ["--classes", ",".join(labels)]
     words += ["--shuffle"] if "shuffled" in way else []
     path = "-" if "pipe" in way else ahpatron.write("t.csv" if "table" in way else "d.svm", text)
@@ -275,10 +277,17 @@ CLASSES = table(EVERY["text classes"])
 OF_CLASSES = ("--label", "y", "--id", "name", "-l", "metron")
 
 
-def test_classes_of_a_table_in_a_pipe_must_be_named(ahpatron: Ahpatron) -> None:
-    said = ahpatron.refusal(65, "run", "-", *OF_CLASSES, stdin=CLASSES.encode())
-    assert "3 classes in the first rows" in said
-    assert "--classes setosa,versicolor,virginica" in said
+def test_classes_of_a_table_in_a_pipe_are_added_as_they_appear(ahpatron: Ahpatron) -> None:
+    found = ahpatron.json("run", "-", *OF_CLASSES, stdin=CLASSES.encode())
+    names = found["data"]["label_names"]
+    assert sorted(names) == ["setosa", "versicolor", "virginica"]
+    rows = [line.split(",")[-1] for line in CLASSES.splitlines()[1:]]
+    assert names == list(dict.fromkeys(rows))
+
+
+def test_a_weight_of_a_label_that_is_text_requires_the_labels_of_a_pipe(ahpatron: Ahpatron) -> None:
+    words = ("run", "-", *OF_CLASSES, "--weight", "setosa=2", "-l", "metron")
+    assert "--classes" in ahpatron.refusal(2, *words, stdin=CLASSES.encode())
 
 
 NAMED = ("--classes", "virginica,setosa,versicolor")
@@ -357,7 +366,9 @@ def test_the_rare_label_of_a_table_may_come_late_in_a_pipe(ahpatron: Ahpatron, k
 def test_a_label_of_a_table_that_was_not_named_is_refused(ahpatron: Ahpatron, path: str) -> None:
     ahpatron.write("t.csv", CLASSES)
     words = ("run", path, *OF_CLASSES, "--classes", "setosa,virginica")
-    assert "unexpected label" in ahpatron.refusal(65, *words, stdin=CLASSES.encode())
+    done = ahpatron(*words, stdin=CLASSES.encode())
+    assert done.code == 65
+    assert "versicolor" in done.err
 
 
 @pytest.mark.parametrize("wrong", ["setosa", "setosa,setosa", "setosa,,virginica"])

@@ -95,5 +95,18 @@ def test_an_own_learner_is_shown_with_publications_that_it_names_itself(
     assert "@article{gentile2001," in ahpatron.succeed("learners", f"{file}:Mine", "--bibtex").out
 
 
+def test_a_kernel_is_shown_with_its_formula_and_parameters(ahpatron: Ahpatron) -> None:
+    shown = ahpatron.succeed("learners", "laplacian").out
+    assert "exp(-‖u - v‖₁ / σ)" in shown
+    assert "--kernel laplacian" in shown
+    described = ahpatron.json("learners", "laplacian", "arow")
+    assert [one["name"] for one in described["kernels"]] == ["laplacian"]
+    assert [one["name"] for one in described["learners"]] == ["arow"]
+
+
+def test_a_kernel_has_no_publications(ahpatron: Ahpatron) -> None:
+    assert "is a kernel" in ahpatron.refusal(2, "learners", "laplacian", "--bibtex")
+
+
 def test_an_unknown_name_is_refused_with_a_suggestion(ahpatron: Ahpatron) -> None:
     assert "projectron" in ahpatron.refusal(2, "learners", "projektron")

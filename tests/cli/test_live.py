@@ -246,8 +246,26 @@ def test_a_named_pipe_is_opened_once(ahpatron: Ahpatron, rings: Path, words: str
     assert "2,000" in done.out + done.err
 
 
-def test_a_table_on_a_steady_pipe_waits_and_reports_it(ahpatron: Ahpatron) -> None:
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["x,c,y\n1,a,0\n", "2,b,1\n", ",,1\n", "3,c,\n"],
+        ['{"x": 1, "y": 0}\n', '{"y": 1}\n', '{"x": 1, "z": {"a": [1, 2]}}\n'],
+        ["a,y\n1,dog\n", "2,cat\n", "3,cow\n"],
+    ],
+    ids=["CSV", "JSON", "classes"],
+)
+def test_each_row_of_a_live_table_is_answered_at_once(ahpatron: Ahpatron, lines: list[str]) -> None:
     with live(ahpatron, "run", "-", "--label", "y", "--predictions", "-") as run:
+        for number, line in enumerate(lines):
+            assert len(run.ask(line, 2 if number == 0 else 1)) == (2 if number == 0 else 1)
+        code, _, message = run.end()
+        assert code == 0, message
+
+
+def test_a_table_on_a_steady_pipe_waits_for_its_scale_and_reports_it(ahpatron: Ahpatron) -> None:
+    words = ["run", "-", "--label", "y", "--predictions", "-", "--scale", "standard"]
+    with live(ahpatron, *words) as run:
         for line in ("x,y\n", *(f"{i},{i % 2}\n" for i in range(6))):
             run.ask(line, 0)
             time.sleep(0.25)

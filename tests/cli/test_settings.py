@@ -58,7 +58,7 @@ def _without_times(document: object) -> object:
         return {
             name: _without_times(value)
             for name, value in document.items()
-            if "seconds" not in name and name != "command"
+            if "seconds" not in name and name not in ("command", "date")
         }
     if isinstance(document, list):
         return [_without_times(value) for value in document]

@@ -98,6 +98,7 @@ UMLAUTS = "x,ort,y\n" + "1,Köln,jä\n2,Bonn,nö\n3,Köln,nö\n" * 5
         "run u.csv --label y --id ort --predictions - -q",
         "run u.csv --label y --metrics --format markdown -q",
         "run u.csv --label y --format csv -q",
+        "run u.csv --label y --positive jä --drop ort --format csv -q",
     ],
 )
 def test_data_and_documents_do_not_depend_on_the_locale(tmp_path: Path, call: str) -> None:

@@ -4,7 +4,8 @@ import math
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,18 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from numpy.typing import ArrayLike
 
+from ahpatron_cli.core.registry import BUILT_IN
+from ahpatron_cli.errors import UserError
 from ahpatron_cli.output import pictures
-from ahpatron_cli.output.pictures import draw_sweep, pareto_front, write_curve, write_plot
+from ahpatron_cli.output.pictures import (
+    draw_curves,
+    draw_sweep,
+    looks,
+    panels_of,
+    pareto_front,
+    write_curve,
+    write_plot,
+)
 from ahpatron_cli.records import Curve
 from ahpatron_cli.sweep.summary import (
     METRICS,
@@ -71,6 +82,36 @@ def test_curves_can_be_drawn(tmp_path: Path, count: int) -> None:
     for name in ("c.png", "d.png"):
         write_curve(tmp_path / name, curves)
     assert (tmp_path / "c.png").read_bytes() == (tmp_path / "d.png").read_bytes()
+
+
+def test_the_axis_of_curves_is_scaled_to_the_learners() -> None:
+    """Not to their first rounds, nor to a baseline far above them, which is named at the edge."""
+    rounds = np.arange(1, 1001)
+    mistakes = np.minimum(rounds, 50)
+    low, high = (replace(make_curve("avp", rounds, mistakes), baseline=b) for b in (0.55, 0.9))
+    for curve, name, lines in (
+        (low, "baseline  55.00 %", 2),
+        (high, "baseline  90.00 %, above", 1),
+    ):
+        axes = draw_curves([curve]).axes[0]
+        assert [text.get_text() for text in axes.texts] == ["avp  5.00 %", name]
+        assert 50 < axes.get_ylim()[1] < 70
+        assert len(axes.lines) == lines
+
+
+def test_a_learner_looks_the_same_in_all_pictures() -> None:
+    names = [kind.name for kind in BUILT_IN]
+    every = looks(names)
+    alone = {name: looks([name])[name] for name in names}
+    assert every == alone
+    distinct = {(look["color"], look["marker"], str(look["linestyle"])) for look in every.values()}
+    assert len(distinct) == len(names)
+    paper = looks(["ahpatron", "pomdr", "nogd", "bogd++", "fogd", "projectron", "projectron++"])
+    for part in ("color", "marker"):
+        assert len({look[part] for look in paper.values()}) == 7
+    mine = looks(["mine", "ahpatron", "yours"])
+    assert mine["ahpatron"] == every["ahpatron"]
+    assert mine["mine"] not in every.values()
 
 
 # What a sweep draws -------------------------------------------------------------------------------
@@ -176,6 +217,64 @@ def test_extreme_rates_and_times_can_be_drawn(tmp_path: Path, rate: float, secon
     )
     write_plot(tmp_path / "p.png", summary)
     assert all(axes.get_ylim()[0] == 0 for axes in draw_sweep(summary).axes)
+
+
+def ranked(gaps: Sequence[float]) -> SweepSummary:
+    """Learners on six data sets, always in the same order."""
+    names = FOURTEEN[: len(gaps)]
+    return summarise_trials(
+        [
+            make_trial(name, 0.1 + gap, data=make_data(f"{path}.svm"))
+            for path in "abcdef"
+            for name, gap in zip(names, gaps, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("count", [3, 5, 14])
+def test_the_ranks_are_a_critical_difference_diagram(count: int) -> None:
+    summary = ranked([number / 100 for number in range(count)])
+    figure = draw_sweep(summary, chosen=("ranks",))
+    (axes,) = figure.axes
+    FigureCanvasAgg(figure).draw()
+    shown = [text.get_text() for text in axes.texts]
+    assert f"{FOURTEEN[0]}  1.00" in shown
+    assert f"{count}.00  {FOURTEEN[count - 1]}" in shown
+    assert any(text.startswith("critical difference") for text in shown)
+    thick = [line for line in axes.lines if line.get_linewidth() == 3]
+    assert len(thick) == len(summary.ranks.groups) > 0
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "labels"),
+    [
+        (("time",), ["learning time"]),
+        (("parameter",), ["budget B"]),
+        (("time", "parameter"), ["budget B", "learning time"]),
+    ],
+)
+def test_the_panels_are_those_chosen(chosen: tuple[str, ...], labels: list[str]) -> None:
+    figure = draw_sweep(large_sweep(), chosen=chosen)
+    found = [axes.get_xlabel() for axes in figure.axes]
+    assert len(found) == len(labels)
+    assert all(one.startswith(label) for one, label in zip(found, labels, strict=True))
+
+
+def test_panels_that_do_not_exist_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no such panel"):
+        write_plot(tmp_path / "p.png", large_sweep(), chosen=("ranks",))
+    with pytest.raises(UserError, match="rank"):
+        panels_of("time,rank")
+
+
+def test_fonts_are_embedded_in_pdf_files_as_outlines(tmp_path: Path) -> None:
+    """Publishers refuse Type 3 fonts."""
+    write_plot(tmp_path / "p.pdf", large_sweep())
+    content = (tmp_path / "p.pdf").read_bytes()
+    assert b"/FontFile2" in content
+    assert b"/Type3" not in content
 
 
 def test_a_metric_that_is_better_when_larger() -> None:

@@ -1,0 +1,217 @@
+"""Reading tables of a pipe, CSV and JSON lines, row by row as they arrive."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import msgspec
+import numpy as np
+
+from ahpatron_cli.data.batch import Batch, FileInfo, Reader
+from ahpatron_cli.data.cells import Cells, Values
+from ahpatron_cli.data.faults import FaultyRow, OnFaultyRow
+from ahpatron_cli.data.file_formats import open_live
+from ahpatron_cli.data.growth import Growth
+from ahpatron_cli.data.inference import pandas_index
+from ahpatron_cli.data.json_lines import JsonReader
+from ahpatron_cli.data.labels import LabelTally
+from ahpatron_cli.data.late_labels import label_batch, split
+from ahpatron_cli.data.layout import DENSE_WIDTH
+from ahpatron_cli.data.schema import Schema, Unseen
+from ahpatron_cli.data.source import MAX_LINE, Source
+from ahpatron_cli.data.table_labels import infer_labels
+from ahpatron_cli.data.table_options import TableOptions
+from ahpatron_cli.data.table_statistics import TableStatistics
+from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.settings import Data
+from ahpatron_cli.signals import StreamEnded
+
+
+class LiveTableReader(Reader):
+    """Reader of a table that passes on each row when it has arrived.
+
+    Without a schema, or with an open one, what is new in a row is added to the schema. A batch with
+    a faulty row is read again in halves, until the row is alone; rows that are read together are
+    thus the same as rows that are read one by one.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        options: TableOptions,
+        schema: Schema | None = None,
+        data: Data = Data(),  # noqa: B008 - it cannot change
+        *,
+        on_wait: Callable[[int], None] = lambda rows: None,
+        on_faulty_row: OnFaultyRow | None = None,
+        may_grow: bool = True,
+    ) -> None:
+        super().__init__(source, data, on_wait, on_faulty_row)
+        self._line = 1
+        on_long_line = None if on_faulty_row is None else self._skip_long_line
+        self._spelling = options.spelling if schema is None else schema.spelling
+        self._format = open_live(source, on_long_line, self._spelling)
+        if isinstance(self._format, JsonReader):
+            self.format = "jsonl"
+        else:
+            self.header_lines = self._format.line - 1
+        self.unseen = Unseen()
+        """Counts of cells that did not occur in training."""
+        if schema is None:
+            self._check(options)
+            schema = self._open_schema(options)
+        self.schema: Schema = schema
+        id_column = schema.id
+        if id_column not in self._format.names and not isinstance(self._format, JsonReader):
+            id_column = None
+        self.schema = msgspec.structs.replace(schema, id=options.id or id_column)
+        self._growth: Growth | None = None
+        if schema.is_open and may_grow:
+            room = data.max_features
+            if data.layout != "sparse":
+                room = min(room, DENSE_WIDTH - 1)
+            self._growth = Growth(self.schema, options, room, self._format.path)
+        elif not isinstance(self._format, JsonReader):
+            self.schema.check_columns(self._format.names, self._format.path)
+        self.info = FileInfo(len(self.schema.features))
+
+    def _check(self, options: TableOptions) -> None:
+        """Refuse options that do not fit this table."""
+        names = list(self._format.names)
+        if isinstance(self._format, JsonReader):  # any column may still appear
+            named = [options.label, options.id, *options.drop, *options.category]
+            names += [name for name in named if name and name not in names]
+            names = names or ["label"]
+        options.check(names, self._format.path)
+
+    def _open_schema(self, options: TableOptions) -> Schema:
+        """The schema before the first row."""
+        schema = Schema(
+            columns=[],
+            label=options.label or "",
+            labels={},
+            missing=options.missing,
+            id=options.id,
+            na=list(options.na),
+            decimal=options.decimal,
+            dropped=[*options.drop, *pandas_index(self._format.names)],
+            is_open=True,
+        )
+        if options.positive is not None:
+            schema.labels = {options.positive: 1.0}
+            schema.positive = options.positive
+        elif options.labels:
+            seen = TableStatistics((), options)
+            seen.labels = Counter(dict.fromkeys(options.labels, 1))
+            labels = infer_labels(seen, options, self._format.path)
+            schema.labels = labels.codes
+            schema.label_kind = labels.kind
+        else:
+            schema.has_open_labels = True
+        return schema
+
+    def __iter__(self) -> Iterator[Batch]:
+        try:
+            if not isinstance(self._format, JsonReader):
+                self._line = self._format.line
+            for raw in self._format.pieces():
+                self.recent.add(self._line, raw)
+                behind = self._line + raw.count(b"\n")
+                for batch in self._sound(raw, self._line):
+                    self._note(batch)
+                    yield batch
+                    if self.rows_read == self._data.limit:
+                        return
+                self._line = behind
+        except StreamEnded:
+            pass
+        if not self.rows_read and not self.faults:
+            raise bad_data("there are no rows", self._format.path)
+        self.info.remarks += tuple(self.unseen.notes)
+
+    def _note(self, batch: Batch) -> None:
+        super()._note(batch)
+        self.info.max_index = len(self.schema.features)
+
+    def _skip_long_line(self, start: bytes) -> None:
+        """Report a line that is too long, of which this is the start."""
+        problem = f"a line may hold {MAX_LINE >> 20} MiB at most"
+        error = bad_data(problem, self.source.name, self._line)
+        self._report(FaultyRow(self._line, start, error))
+        self._line += 1
+
+    def _sound(self, raw: bytes, line: int) -> Iterator[Batch]:
+        """Yield the rows of these lines; a faulty one is refused after those before it."""
+        try:
+            batches = self._encoded(raw, line)
+        except UserError as fault:
+            middle = _middle(raw)
+            if not middle:
+                self._refuse(raw, line, fault)
+                return
+            yield from self._sound(raw[:middle], line)
+            yield from self._sound(raw[middle:], line + raw.count(b"\n", 0, middle))
+            return
+        yield from batches
+
+    def _refuse(self, raw: bytes, line: int, fault: UserError) -> None:
+        """Report a faulty line, or raise its fault."""
+        if self.on_faulty_row is None:
+            raise fault
+        text = raw.removesuffix(b"\n").removesuffix(b"\r")
+        self._report(FaultyRow(line, text, fault))
+
+    def _encoded(self, raw: bytes, line: int) -> list[Batch]:
+        """The rows of these lines as batches; a `UserError` if one of them is faulty.
+
+        Labels without rows are in batches of their own.
+        """
+        cells = self._format.parse(raw, line, self.schema.text_columns())
+        if self._data.limit is not None:
+            left = slice(self._data.limit - self.rows_read)
+            columns: dict[str, Values] = {}
+            for name, values in cells.columns.items():
+                columns[name] = values[left]
+            cells = Cells(cells.lines[left], columns)
+        if not len(cells.lines):
+            return []
+        exact = [self.schema.id] if self.schema.id else []
+        cells = self._spelling.cleaned(cells, exact)
+        others = {self.schema.label, self.schema.id, *self.schema.dropped}
+        features = [name for name in cells.columns if name not in others]
+        parts = split(cells, features, self.schema.label)
+        return [
+            self._label_batch(part) if is_label_only else self._batch(part)
+            for part, is_label_only in parts
+        ]
+
+    def _label_batch(self, cells: Cells) -> Batch:
+        """Labels without rows."""
+        if self._growth is not None:
+            self._growth.admit_labels(cells)
+        return label_batch(cells, self.schema, self._format.path)
+
+    def _batch(self, cells: Cells) -> Batch:
+        """Rows with features."""
+        if self._growth is not None:
+            self._growth.admit(cells)
+        else:
+            self._fill(cells)
+        return self.schema.encode(cells, self._format.path, self.unseen)
+
+    def _fill(self, cells: Cells) -> None:
+        """Add the columns of the schema that none of these rows has, with missing cells."""
+        for column in self.schema.columns:
+            if column.name not in cells.columns:
+                cells.columns[column.name] = np.full(len(cells.lines), np.nan)
+
+    def _count_labels(self) -> LabelTally:
+        raise AssertionError("a stream cannot be read twice")
+
+
+def _middle(raw: bytes) -> int:
+    """The position behind a line end near the middle; 0 if there is only one line."""
+    end = len(raw) - raw.endswith(b"\n")
+    after = raw.find(b"\n", end // 2, end) + 1
+    return after or raw.rfind(b"\n", 0, end // 2) + 1

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     import uvicorn
 
     from ahpatron_cli.cli.server.app import Columns
+    from ahpatron_cli.cli.server.exchange import Exchange
     from ahpatron_cli.cli.server.session import ServedSession
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.live.state_file import StateFile
     from ahpatron_cli.settings import Server, Tables
 
@@ -61,12 +63,24 @@ def serve(*, settings: ServeSettings) -> ExitCode:
         job, options = continued(job, decisive(asked), state)
         columns = _columns(settings.tables, state)
         listening = opened.enter_context(_listening(settings.server))
+        front = _Front(listening, settings.server, columns, token, stderr)
         session = ServedSession(
-            job, asked, stderr, state=state, options=options, exchange=Exchange()
+            job,
+            asked,
+            stderr,
+            state=state,
+            options=options,
+            exchange=Exchange(),
+            on_start=lambda: front.start(session),
+            on_stop=front.stop,
         )
-        server = _server(session, settings.server, columns, token)
-        stderr.note(f"serving on {_address(listening)}")
-        return _run(session, server, listening)
+        try:
+            session.run()
+        finally:
+            front.stop()
+            session.exchange.abandon()
+            front.wait()
+        return session.exit_code()
 
 
 def _columns(tables: Tables, state: StateFile | None) -> Columns:
@@ -83,55 +97,70 @@ def _columns(tables: Tables, state: StateFile | None) -> Columns:
     return Columns(label=schema.label, id=tables.id or schema.id)
 
 
-def _server(
-    session: ServedSession, options: Server, columns: Columns, token: bytes | None
-) -> uvicorn.Server:
-    """The HTTP server in front of a session."""
-    import uvicorn
+@dataclass
+class _Front:
+    """The HTTP server in front of a session, in a thread of its own."""
 
-    from ahpatron_cli.cli.server.app import application
-    from ahpatron_cli.cli.server.connections import HEAD_BYTES, BoundedProtocol
-    from ahpatron_cli.cli.server.guard import Guard, Limits
+    listening: socket.socket
+    options: Server
+    columns: Columns
+    token: bytes | None
+    stderr: Stderr
+    server: uvicorn.Server | None = None
+    thread: threading.Thread | None = None
 
-    guard = Guard(token, Limits())
-    config = uvicorn.Config(
-        application(session, guard, columns, origins=options.allow_origin),
-        http=BoundedProtocol,
-        ws="none",
-        lifespan="off",
-        loop="asyncio",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        h11_max_incomplete_event_size=HEAD_BYTES,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    return uvicorn.Server(config)
+    def start(self, session: ServedSession) -> None:
+        """Take requests from now on."""
+        self.server = self._made(session)
+        self.thread = threading.Thread(
+            target=self._answer_requests,
+            args=(self.server, session.exchange),
+            name="http",
+            daemon=True,
+        )
+        self.thread.start()
+        self.stderr.note(f"serving on {_address(self.listening)}")
 
+    def _made(self, session: ServedSession) -> uvicorn.Server:
+        import uvicorn
 
-def _run(session: ServedSession, server: uvicorn.Server, listening: socket.socket) -> ExitCode:
-    """Answer requests until a signal comes: the learner in this thread, HTTP in another one."""
+        from ahpatron_cli.cli.server.app import application
+        from ahpatron_cli.cli.server.connections import BoundedProtocol
+        from ahpatron_cli.cli.server.guard import Guard, Limits
 
-    def answer_requests() -> None:
+        limits = Limits()
+        guard = Guard(self.token, limits)
+        origins = self.options.allow_origin
+        config = uvicorn.Config(
+            application(session, guard, self.columns, origins=origins),
+            http=BoundedProtocol,
+            ws="none",
+            lifespan="off",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=limits.head,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        return uvicorn.Server(config)
+
+    def _answer_requests(self, server: uvicorn.Server, exchange: Exchange) -> None:
         try:
-            server.run(sockets=[listening])
+            server.run(sockets=[self.listening])
         finally:
-            session.exchange.close()  # the learner answers what it has, and ends
+            exchange.close()  # the learner answers what it has, and ends
 
-    def stop() -> None:
-        server.should_exit = True
+    def stop(self) -> None:
+        """Take no more requests, and answer those in flight."""
+        if self.server is not None:
+            self.server.should_exit = True
 
-    session.on_stop = stop
-    thread = threading.Thread(target=answer_requests, name="http", daemon=True)
-    thread.start()
-    try:
-        session.run()
-    finally:
-        stop()
-        session.exchange.abandon()
-        thread.join(GRACE_SECONDS + 1)
-    return session.exit_code()
+    def wait(self) -> None:
+        """Wait until all connections are closed."""
+        if self.thread is not None:
+            self.thread.join(GRACE_SECONDS + 1)
 
 
 def _check_installed() -> None:

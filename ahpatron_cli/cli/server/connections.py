@@ -11,8 +11,6 @@ MOST_CONNECTIONS = 512
 """More connections than these are closed at once."""
 HEAD_SECONDS = 10.0
 """A connection whose request line and headers are not complete by then is closed."""
-HEAD_BYTES = 16 * 1024
-"""Size of request line and headers."""
 
 
 class BoundedProtocol(H11Protocol):

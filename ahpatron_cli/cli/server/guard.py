@@ -29,6 +29,8 @@ class Refused(Exception):  # noqa: N818 - an answer with a status, not a fault o
 class Limits:
     """Limits of a request."""
 
+    head: int = 16 * 2**10
+    """Bytes of all headers."""
     body: int = 8 * 2**20
     """Bytes."""
     rows: int = 10_000
@@ -66,7 +68,10 @@ class Guard:
         self.limits = limits
 
     def check(self, request: Request) -> None:
-        """Refuse a request without the token, or from a page of another site."""
+        """Refuse a request without the token, from a page of another site, or with long headers."""
+        size = sum(len(name) + len(value) for name, value in request.headers.raw)
+        if size > self.limits.head:
+            raise Refused(431, f"the headers are larger than {self.limits.head:,} bytes")
         if self._token is None:
             # A page of another site can have its own name resolved to 127.0.0.1.
             if _host_name(request.headers.get("host", "")) not in LOCAL:

@@ -73,7 +73,9 @@ class ServedSession(LiveSession):
     """
 
     exchange: Exchange = field(kw_only=True)
-    on_stop: Callable[[], None] = field(default=lambda: None, init=False)
+    on_start: Callable[[], None] = field(kw_only=True)
+    """Has the server take requests, once signals are handled."""
+    on_stop: Callable[[], None] = field(kw_only=True)
     """Has the server finish its requests, and then close the exchange."""
 
     def __post_init__(self) -> None:
@@ -125,6 +127,7 @@ class ServedSession(LiveSession):
         self.on_stop()
 
     def open_source(self) -> Source:
+        self.on_start()
         return Source(self.exchange.lines, NAME, closes=True)
 
     def open_answers(self, dataset: StreamedRows, opened: ExitStack) -> RequestAnswers:

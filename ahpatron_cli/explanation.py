@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ahpatron_cli.core import Player
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.metric import MetricExpansion, Relevance, relevances
+from ahpatron_cli.core.metric_expansion import MetricExpansion, Relevance, relevances
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats
 from ahpatron_cli.data.cells import date_text

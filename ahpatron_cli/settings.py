@@ -368,7 +368,8 @@ class Data(Group):
         default=(),
         metavar="LABEL=W",
         belongs_to="model",
-        help="Weight of examples with this label; repeatable. [default: 1]",
+        help="Weight of examples with this label; repeatable; in `sweep`, LABEL=W1,W2 tries "
+        "several. [default: 1]",
     )
     limit: int | None = option(
         "--limit",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias, TypeGuard
 
@@ -284,18 +284,30 @@ def parse_label(text: str | None) -> float | None:
 def parse_weights(data: Data, tables: Tables) -> dict[float | str, float]:
     """Parse values LABEL=W of --weight; labels of tables are names, others are numbers."""
     weights: dict[float | str, float] = {}
+    for label, values in parse_weight_grid(data, tables).items():
+        if len(values) > 1:
+            problem = f"--weight of {label} has {len(values)} values, and one is possible here"
+            raise usage(problem, "`ahpatron sweep` tries several")
+        weights[label] = values[0]
+    return weights
+
+
+def parse_weight_grid(data: Data, tables: Tables) -> dict[float | str, tuple[float, ...]]:
+    """Parse values LABEL=W1,W2 of --weight, of which a sweep tries all; see `parse_weights`."""
+    weights: dict[float | str, tuple[float, ...]] = {}
     for word in data.weight:
         left, _, right = word.rpartition("=")
         label: float | str | None = left
         if not tables.expect_table:
             label = finite(left)
-        weight = finite(right)
-        if not left or label is None or not _is_legal(weight):
+        values = [finite(text) for text in right.split(",")]
+        legal = tuple(value for value in values if _is_legal(value))
+        if not left or label is None or len(legal) < len(values):
             form = f"LABEL=W, W from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}"
             raise usage(f"--weight requires {form}, got {word!r}", "for example --weight 1=5")
         if label in weights:
             raise usage(f"--weight {left} is given twice")
-        weights[label] = weight
+        weights[label] = tuple(dict.fromkeys(legal))
     return weights
 
 
@@ -314,7 +326,7 @@ def _is_legal(weight: float | None) -> TypeGuard[float]:
     return weight is not None and MIN_WEIGHT <= weight <= MAX_WEIGHT
 
 
-def check_weights(weights: Mapping[float | str, float], setups: Iterable[Setup]) -> None:
+def check_weights(weights: Collection[float | str], setups: Iterable[Setup]) -> None:
     """Refuse --weight for learners that do not support weights."""
     unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
     if weights and unable:

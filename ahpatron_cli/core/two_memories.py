@@ -9,7 +9,7 @@ import numpy as np
 
 from ahpatron_cli.core.expansion import EXACT, exact_zeros
 from ahpatron_cli.core.judging import hinge_steps
-from ahpatron_cli.core.metric import MetricExpansion
+from ahpatron_cli.core.metric_expansion import MetricExpansion
 from ahpatron_cli.core.numerics import CANCELLED, blend, cancelled, ddot
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats

@@ -9,7 +9,7 @@ from msgspec import to_builtins
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core.learners.metron import Memories
-from ahpatron_cli.core.metric import most_relevant
+from ahpatron_cli.core.metric_expansion import most_relevant
 from ahpatron_cli.core.state import State
 from ahpatron_cli.data.labels import show as show_label
 from ahpatron_cli.data.source import STDIN_NAME

@@ -44,7 +44,7 @@ from ahpatron_cli.setups import (
     default_learner,
     learner_name,
     own_learner,
-    parse_weights,
+    parse_weight_grid,
     typed_layer,
 )
 
@@ -343,11 +343,11 @@ def _check_layers(
 def _check_trials(job: SweepJob) -> None:
     """Check that all values are legal, and that there are not too many."""
     settings = job.settings
-    weights = parse_weights(settings.data, settings.tables)
+    weights = parse_weight_grid(settings.data, settings.tables)
     count = 0
     for path in job.files:
         setups = list(job.setups(path, ANY_ROUNDS))
         check_weights(weights, setups)
-        count += settings.order.repeats * len(setups)
+        count += settings.order.repeats * len(setups) * math.prod(map(len, weights.values()))
     if count > MOST_TRIALS:
         raise usage(f"{count:,} trials; at most {MOST_TRIALS:,}", "try fewer values at once")

@@ -19,10 +19,11 @@ from ahpatron_cli.core.registry import learner_source
 from ahpatron_cli.data.dataset import Dataset, Preparation, RowsInMemory, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
-from ahpatron_cli.records import DataRecord, Outcome, TrialData, grouped, setting_key
+from ahpatron_cli.number_text import int_if_integral
+from ahpatron_cli.records import DataRecord, Number, Outcome, TrialData, grouped, setting_key
 from ahpatron_cli.runner import Setup, params_of, with_sigma
 from ahpatron_cli.settings import Data, SweepSettings, all_options, deciding_texts
-from ahpatron_cli.setups import parse_weights, preparation_of
+from ahpatron_cli.setups import parse_weight_grid, preparation_of
 from ahpatron_cli.sweep.config import SweepJob
 from ahpatron_cli.sweep.summary import (
     MISTAKE_RATE,
@@ -31,7 +32,7 @@ from ahpatron_cli.sweep.summary import (
     Setting,
     settings_of,
 )
-from ahpatron_cli.sweep.trial import Trial, run_trials
+from ahpatron_cli.sweep.trial import WEIGHT, Trial, run_trials, weight_params
 
 Outcomes: TypeAlias = Mapping[str, Outcome]
 """The outcome of each trial that was run, by its id."""
@@ -61,12 +62,14 @@ def plan(
     settings = job.settings
     order = settings.order
     preparation = preparation_of(settings.data, settings.tables, settings.given)
-    weights = parse_weights(settings.data, settings.tables)
+    grid = parse_weight_grid(settings.data, settings.tables)
+    weights = {label: values[0] for label, values in grid.items() if len(values) == 1}
+    varied = {label: values for label, values in grid.items() if len(values) > 1}
     trials: dict[str, Trial] = {}
     seen: dict[str, str] = {}
     for number, path in enumerate(job.files):
         dataset = _read(path, preparation)
-        dataset.weights(weights)  # refuses unknown labels
+        dataset.weights({label: values[0] for label, values in grid.items()})  # refuses others
         read = dataset.finish()
         record = read.record
         assert record.sha256 is not None, "a file that was read to its end"
@@ -84,7 +87,11 @@ def plan(
         mapped = folder / str(number)
         _store(dataset, mapped)
         data = _data_of(dataset, record, shuffled=order.permutes, weights=weights)
-        first = [_first_trial(setup, data, preparation, seed=order.seed) for setup in setups]
+        first = [
+            _weighed(_first_trial(setup, data, preparation, seed=order.seed), tuple(chosen))
+            for setup in setups
+            for chosen in _combinations(varied)
+        ]
         # permutation by permutation, so that results of an interrupted sweep are comparable
         for repeat, one in product(range(order.repeats), first):
             trial = replace(one, repeat=repeat, metrics=metrics, mapped=str(mapped))
@@ -155,6 +162,23 @@ def _first_trial(setup: Setup, data: TrialData, preparation: Preparation, *, see
     )
 
 
+def _combinations(
+    weights: Mapping[float | str, Sequence[float]],
+) -> Iterator[Iterator[tuple[Number | str, float]]]:
+    """All combinations of weights, each as pairs of label and weight, by label."""
+    labels = sorted(weights, key=str)
+    for values in product(*(weights[label] for label in labels)):
+        yield zip(labels, values, strict=True)
+
+
+def _weighed(trial: Trial, weights: tuple[tuple[Number | str, float], ...]) -> Trial:
+    """A trial with these weights, of which each is a parameter of its setting."""
+    if not weights:
+        return trial
+    params = {**trial.params, **weight_params(weights)}
+    return replace(trial, params=params, weights=weights)
+
+
 def run_command(data: TrialData, setting: Setting) -> str | None:
     """The `ahpatron run` command that repeats a setting on its first permutation (`--save FILE` can
     be added); None for a learner in a file."""
@@ -175,6 +199,10 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     flags = {option.saved_as: option.flag for option in options}
     for name, text in data.all_options:
         words += [flags[name], text]
+    for name, value in params.items():
+        if name.startswith(WEIGHT):
+            weight = int_if_integral(float(value))
+            words += ["--weight", f"{name.removeprefix(WEIGHT)}={weight}"]
     seed, _ = min(setting.values)
     if seed:
         words += ["--seed", str(seed)]

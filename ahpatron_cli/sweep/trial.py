@@ -8,7 +8,7 @@ import os
 import platform
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -23,11 +23,15 @@ from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.registry import BUILT_IN_SOURCE, learner_source, third_party_files
 from ahpatron_cli.data.dataset import Preparation, RowsInMemory, load
 from ahpatron_cli.data.dataset import mapped as mapped_dataset
+from ahpatron_cli.data.labels import show
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import UserError, learner_fault
 from ahpatron_cli.pool import Died, run_all
-from ahpatron_cli.records import Outcome, ParamValue, RunRecord, TrialData, plain_params
+from ahpatron_cli.records import Number, Outcome, ParamValue, RunRecord, TrialData, plain_params
 from ahpatron_cli.runner import RunOptions, Setup, run_repeat
+
+WEIGHT = "weight."
+"""Start of the name of a parameter that is the weight of a label."""
 
 
 class Trial(Struct, frozen=True, dict=True):
@@ -49,6 +53,8 @@ class Trial(Struct, frozen=True, dict=True):
     mapped: str | None = None
     """Local folder with the parsed file, if any."""
     version: str = __version__
+    weights: tuple[tuple[Number | str, float], ...] = ()
+    """Weights of labels that the sweep varies; they are among the parameters, too."""
 
     @property
     def learner(self) -> str:
@@ -100,6 +106,15 @@ class Trial(Struct, frozen=True, dict=True):
         )
 
 
+def weight_params(weights: Iterable[tuple[Number | str, float]]) -> dict[str, ParamValue]:
+    """Weights of labels as parameters of a setting: `weight.yes`."""
+    found: dict[str, ParamValue] = {}
+    for label, weight in weights:
+        name = label if isinstance(label, str) else show(label)
+        found[WEIGHT + name] = weight
+    return found
+
+
 def run_trials(trials: Sequence[Trial], jobs: int, retries: int) -> Iterator[Outcome | None]:
     """Run trials in `jobs` processes; yield outcomes as they finish, and None while waiting."""
     for number, outcome in run_all(run_trial, trials, jobs=jobs, retries=retries):
@@ -149,10 +164,11 @@ def _record(trial: Trial) -> RunRecord:
         seed=trial.seed,
         shuffle=data.shuffled,
         metrics=trial.metrics,
-        weights=dict(data.weights),
+        weights=dict((*data.weights, *trial.weights)),
         prefix=data.prefix,
     )
-    return run_repeat(dataset, trial.setup, options, repeat=trial.repeat).record
+    record = run_repeat(dataset, trial.setup, options, repeat=trial.repeat).record
+    return replace(record, params={**record.params, **weight_params(trial.weights)})
 
 
 def _text_of(bug: BaseException) -> str:

@@ -67,6 +67,35 @@ def test_each_class_has_its_cost(name: str) -> None:
     assert confusion(1, 20, 1)[1, 1] > plain[1, 1]
 
 
+@pytest.mark.parametrize("data", ["table", "libsvm"])
+def test_a_sweep_varies_the_weight_of_a_label(ahpatron: Ahpatron, rings: Path, data: str) -> None:
+    if data == "table":
+        lines = [line.split() for line in rings.read_text().splitlines()[:400]]
+        rows = [
+            ",".join([*(cell.split(":")[1] for cell in cells), "yes" if y == "1" else "no"])
+            for y, *cells in lines
+        ]
+        words = [ahpatron.write("t.csv", "\n".join(["a,b,y", *rows]) + "\n"), "--label", "y"]
+        label = "yes"
+    else:
+        words = [rings, "--limit", "400"]
+        label = "1"
+    sweep = (*words, "-l", "arow", "--sigma", "0.5", "--weight", f"{label}=1,5,20")
+    ahpatron.succeed("sweep", *sweep, "--out", "r.jsonl")
+    (found,) = ahpatron.json("report", "r.jsonl")["datasets"]
+    by_weight = {one["params"][f"weight.{label}"]: one for one in found["settings"]}
+    assert set(by_weight) == {1, 5, 20}
+    for weight, one in by_weight.items():
+        run = ahpatron.run(*sweep[:-1], f"{label}={weight}")
+        assert one["mistake_rate_mean"] == run["mistake_rate"]
+    again = ahpatron.succeed("sweep", *sweep, "--out", "r.jsonl")
+    assert "3 of 3 trials" in again.err
+    command = again.out[again.out.index("Best on") :].splitlines()[1].split()
+    best = min(one["mistake_rate_mean"] for one in by_weight.values())
+    assert ahpatron.json(*command[1:])["summary"][0]["mistake_rate_mean"] == best
+    assert "sweep" in ahpatron.refusal(2, "run", *sweep)
+
+
 def test_a_sweep_weighs_as_run_does(ahpatron: Ahpatron, rings: Path) -> None:
     grid = (rings, "-l", "arow", "-g", "budget=10,20", "--sigma", "0.3", "--out", "r.jsonl")
     costs = ("--weight", "1=5", "--weight", "-1=0.5")

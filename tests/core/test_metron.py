@@ -17,7 +17,8 @@ from ahpatron_cli.core import Arow, CsrRows, Gaussian, Learner, Metron, Player, 
 from ahpatron_cli.core.errors import StateError
 from ahpatron_cli.core.kernels import Matern
 from ahpatron_cli.core.learners.metron import Memories
-from ahpatron_cli.core.metric import Metric, MetricExpansion
+from ahpatron_cli.core.metric import Metric
+from ahpatron_cli.core.metric_expansion import MetricExpansion
 from ahpatron_cli.core.rows import sliced
 from ahpatron_cli.core.second_order import SecondOrder
 from ahpatron_cli.core.two_memories import TwoMemories

@@ -277,6 +277,7 @@ def test_results_are_read_as_the_first_version_with_this_format_wrote_them() -> 
     lines = [json.loads(line)["run"] for line in written.read_bytes().splitlines()[1:]]
     for line, again in zip(lines, contents.encoded().splitlines()[1:], strict=True):
         del line["metrics"]["auc_error"]  # is no longer written
+        line["metrics"] |= {"average_precision": None, "brier": None}  # are newer
         assert json.loads(again)["run"] == line
     (data,) = summarise_trials(
         list(contents.trials.values()), contents.headers, Criterion(METRICS["auc"])

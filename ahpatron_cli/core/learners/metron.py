@@ -11,7 +11,7 @@ import numpy as np
 from ahpatron_cli.core.kernels import Kernel, Matern
 from ahpatron_cli.core.learners.arow import Arow, SecondOrderLearner
 from ahpatron_cli.core.learners.base import REST, SHARED, budget_parameter, multiclass_parameter
-from ahpatron_cli.core.metric import MetricExpansion
+from ahpatron_cli.core.metric_expansion import MetricExpansion
 from ahpatron_cli.core.numerics import HINGE
 from ahpatron_cli.core.parameters import as_in, choice
 from ahpatron_cli.core.state import StateReader

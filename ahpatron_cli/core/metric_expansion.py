@@ -1,0 +1,285 @@
+"""metron's hypothesis in a learned metric, and what happens to it when the metric changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ahpatron_cli.core.kernels import Matern
+from ahpatron_cli.core.metric import Metric
+from ahpatron_cli.core.numerics import (
+    EPS,
+    dgemv,
+    dpotrf,
+    dpotri,
+    dpotrs,
+    dsymm,
+    dsyrk,
+    dtrmm,
+    dtrsm,
+)
+from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.second_order import Head, SecondOrder
+from ahpatron_cli.core.state import State, StateReader
+from ahpatron_cli.core.symmetric import Symmetric
+
+
+class MetricExpansion(SecondOrder):
+    """Hypothesis of metron: blocks hold raw examples, `points` are S in the current metric."""
+
+    state_fields: ClassVar[Any] = {**SecondOrder.state_fields, "metric": Metric, "smooth": int}
+    kernel: Matern
+    least_change = 0.0
+    """The metric stays as it is if it would change by less (`Weighting.change_from`)."""
+    _counted: int  # rounds of the open block that the metric has counted
+
+    def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:
+        super().__init__(Matern(), budget, classes)
+        self.examples: Points | None = None  # S as it came
+        self.metric = Metric()
+        self.smooth = 0
+
+    def state_dict(self) -> State:
+        """The state; its points are the examples as they came."""
+        state = super().state_dict()
+        if self.examples is not None:
+            state["points"] = self.examples.state_dict()
+        return state
+
+    def check(self, state: StateReader) -> None:
+        super().check(state)
+        self.kernel = Matern(self.smooth > 0)
+        self.examples = self.points
+        if self.examples is not None:
+            self.points = self.metric.weighted(self.examples)
+
+    def open(self, block: Points, start: int = 0) -> None:
+        self._counted = start
+        self.metric.weigh_new_features(block.slice(start, block.size))
+        super().open(self.metric.weighted(block), start)
+        self.block = block
+
+    def close(self) -> None:
+        self.count(self.m)
+        self._close()
+
+    def _close(self) -> None:
+        """Close the block without counting its examples, and keep those that joined S."""
+        joined = self.alive[self.n :].nonzero()[0]
+        super().close()
+        if not len(joined):
+            return
+        examples = self.block.subset(joined)
+        if self.examples is None:
+            self.examples = examples
+        else:
+            self.examples = self.examples.widened(self.block.width)
+            self.examples.extend(examples)
+
+    def leave_block(self) -> None:
+        """Close the block after the current round; the engine opens the rest of it again."""
+        self.count(self.t + 1)
+        self._close()
+        self.reopen()
+
+    def count(self, stop: int) -> None:
+        """Add the examples of the block up to round `stop` to the statistics of the metric."""
+        if stop > self._counted:
+            passed = self.block.slice(self._counted, stop)
+            self.metric.add(passed)
+            self._counted = stop
+
+    def at(self, points: Points) -> Floats:
+        return super().at(self.metric.weighted(points))
+
+    def change(self, t: int, tolerance: float) -> bool:
+        """Change the metric between two blocks, and convert f, which must not be empty.
+
+        False if the metric hardly differs from the current one, which then stays.
+        """
+        assert self.points is not None
+        assert self.examples is not None
+        enough = self.size >= 10
+        a = self.coefficients.reshape(self.size, -1)
+        distances, _ = self.kernel.distances(self.points, self.points)
+        np.fill_diagonal(distances, 0.0)
+        gradients = None
+        if enough:
+            slopes = self.kernel.slopes(distances)
+            gradients = self.metric.gradients(slopes, a, self.points)
+        weighting = self.metric.proposed(t, gradients, classes=a.shape[1])
+        if weighting.change_from(self.metric.weights) < self.least_change:
+            return False
+        self.metric.adopt(weighting)
+        prior = self._settled_prior(distances)
+        self.points = self.metric.weighted(self.examples)
+        distances, _ = self.kernel.distances(self.points, self.points)
+        if enough:
+            self._choose_kernel(distances)
+        np.fill_diagonal(distances, 0.0)
+        K1 = self.kernel.at(distances)
+        self._transfer(Transfer(prior.A, K1, tolerance))
+        return True
+
+    def _settled_prior(self, distances: Floats) -> Symmetric:
+        """Q = K^{-1} between two blocks, from the matrix of distances if it is not kept."""
+        if self.spans:
+            self.Q.settle()
+            return self.Q
+        Q = Symmetric()
+        Q.set_inverse(self.kernel.at(distances))
+        return Q
+
+    def _choose_kernel(self, distances: Floats) -> None:
+        """Choose the form of κ from the matrix of distances √3·‖s - s'‖; changes its diagonal."""
+        np.fill_diagonal(distances, np.inf)
+        nearest = distances.min(axis=1)
+        self.smooth = int(np.median(nearest) > math.sqrt(3.0))
+        self.kernel = Matern(self.smooth > 0)
+
+    def _transfer(self, transfer: Transfer) -> None:
+        """Convert all heads to a new kernel; examples in the span of older ones leave S."""
+        assert self.points is not None
+        assert self.examples is not None
+        for head in self.heads:
+            transfer.convert(head)
+        stays = transfer.stays
+        if len(stays) < self.size:
+            self.points.keep(stays)
+            self.examples.keep(stays)
+            self.size = len(stays)
+        self.spans = self._has_room()
+        self.Q = transfer.inverse() if self.spans else Symmetric()
+        self._joined = 0
+        self.drift = 0.0
+        self.forget_norm()
+
+
+class Relevance(NamedTuple):
+    """Relevance of a feature."""
+
+    value: float
+    """R of the metric; the sum over all features is 1."""
+    above_uniform: float
+    """What R has beyond the part that all features get alike."""
+
+
+def relevances(fs: Sequence[Any]) -> dict[int, Relevance]:
+    """Relevance of each feature that varies, by column: the mean over all f with a metric."""
+    metrics = [f.metric for f in fs if isinstance(f, MetricExpansion)]
+    found: dict[int, Relevance] = {}
+    for metric in metrics:
+        columns = metric.columns.tolist()
+        for column, value in zip(columns, metric.relevance.tolist(), strict=True):
+            if value > 0.0:
+                above = max(value - metric.uniform, 0.0)
+                before = found.get(column, Relevance(0.0, 0.0))
+                found[column] = Relevance(
+                    before.value + value / len(metrics),
+                    before.above_uniform + above / len(metrics),
+                )
+    return found
+
+
+def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
+    """The `most` columns of largest relevance, with the relevance."""
+    found = [(column, one.value) for column, one in relevances(fs).items()]
+    found.sort(key=lambda one: (-one[1], one[0]))
+    return found[:most]
+
+
+class Transfer:
+    """Replacement of the prior covariance K0 of f at S by K1, which keeps the evidence from rounds.
+
+    In terms of the values of f at S, the evidence is the precision `Q·C⁻¹·Q - Q`, Q = K0⁻¹. It is
+    added to that of the new prior. With `L·Lᵀ = K1` on the examples that stay, `W = L⁻¹·K1` and,
+    for a head, `R·Rᵀ = C` and `X = R⁻¹·Q·Wᵀ`:
+    `M = I - W·Q·Wᵀ + XᵀX`, `C ← L⁻ᵀM⁻¹L⁻¹`, `a ← C·L·XᵀR⁻¹a`.
+
+    Attributes
+    ----------
+    stays : array of int
+        Examples that stay: those outside the span of older ones, up to `tolerance`.
+    """
+
+    def __init__(self, Q: Floats, K1: Floats, tolerance: float) -> None:
+        """Only the lower triangle of Q is read; it must be in LAPACK's memory order."""
+        W, self.stays = span(K1, tolerance)
+        if len(self.stays) == len(K1):  # W is triangular
+            self._L = W.T
+            self._images = dtrmm(1.0, self._L, _both_triangles(Q), side=1, lower=1)  # Q·Wᵀ
+            self._rest = dtrmm(-1.0, self._L, self._images, lower=1, trans_a=1)
+        else:
+            self._L = np.asfortranarray(W[:, self.stays].T)
+            self._images = dsymm(1.0, Q, W.T, lower=1)
+            self._rest = np.asfortranarray(-(W @ self._images))
+        self._rest.flat[:: len(self._rest) + 1] += 1.0  # I - W·Q·Wᵀ
+
+    def convert(self, head: Head) -> None:
+        """Convert coefficients and covariance of a head."""
+        L = self._L
+        head.C.settle()
+        R = _factor(head.C.A)
+        X = dtrsm(1.0, R, self._images, lower=1)
+        M = dsyrk(1.0, X, beta=1.0, c=self._rest, trans=1, lower=1)
+        a = head.a.reshape(len(R), -1)
+        h = X.T @ dtrsm(1.0, R, a, lower=1)
+        root = dtrmm(1.0, L, _factor(M), lower=1)  # root·rootᵀ = L·M·Lᵀ = C⁻¹
+        a, _ = dpotrs(root, L @ h, lower=1)
+        C, _ = dpotri(root, lower=1, overwrite_c=1)
+        head.a = a.reshape(len(M), *head.a.shape[1:])
+        head.C = Symmetric(C)
+
+    def inverse(self) -> Symmetric:
+        """Q = K1^{-1} on the examples that stay."""
+        Q, _ = dpotri(self._L, lower=1)
+        return Symmetric(Q)
+
+
+def _both_triangles(A: Floats) -> Floats:
+    """A symmetric matrix from its lower triangle."""
+    lower = np.tril(A)
+    lower += np.tril(A, -1).T
+    return np.asfortranarray(lower)
+
+
+def _factor(A: Floats) -> Floats:
+    """Lower Cholesky factor of A; its diagonal is raised if rounding has made it indefinite."""
+    factor, failed = dpotrf(A, lower=1)
+    level = len(A) * EPS * float(A.diagonal().max(initial=0.0))
+    while failed:
+        raised = A.copy(order="F")
+        raised.flat[:: len(A) + 1] += level
+        factor, failed = dpotrf(raised, lower=1, overwrite_a=1)
+        level *= 10.0
+    return np.asarray(factor)
+
+
+def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
+    """Select examples whose squared distance to the span of those before exceeds `tolerance`.
+
+    Returns L⁻¹·K[kept], with L the Cholesky factor of K[kept, kept], and the indices `kept`.
+    """
+    L, failed = dpotrf(K.T, lower=1)
+    if not failed and (L.diagonal() ** 2).min() > tolerance:  # all, as nearly always
+        return L.T, np.arange(len(K))
+    rows = np.empty_like(K)
+    left = K.diagonal().copy()  # squared distances to the span
+    kept: list[int] = []
+    for i in range(len(K)):
+        squared = left.item(i)
+        if not squared > tolerance:
+            continue
+        row = rows[len(kept)]
+        row[:] = K[i]
+        if kept:
+            done = rows[: len(kept)]
+            dgemv(-1.0, done.T, done[:, i], 1.0, row, overwrite_y=1)
+        row /= math.sqrt(squared)
+        left -= row * row
+        kept.append(i)
+    return rows[: len(kept)], np.array(kept, dtype=np.int64)

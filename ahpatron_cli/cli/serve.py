@@ -31,18 +31,19 @@ GRACE_SECONDS = 3
 """Time for the requests in flight when the server stops."""
 
 EXAMPLES = """
-  ahpatron serve --label fraud --id payment --state payments.npz
-  curl --json '{"payment": "p1", "amount": 12.5, "country": "de"}' localhost:8000/predict
+  ahpatron serve --label fraud --classes no,yes --id payment --state payments.npz
+  curl --json '{"payment": "p1", "amount": 131.39, "hour": 14}' localhost:8000/predict
   curl --json '{"payment": "p1", "fraud": "no"}' localhost:8000/label
 """
 
 
 def serve(*, settings: ServeSettings) -> ExitCode:
-    """Serve a learner over HTTP: it answers rows and learns labels, now or later.
+    """Serve a learner over HTTP, with a page to look at.
 
-    Requests and answers are JSON: POST /predict, /learn and /label. GET / is a page
-    with the figures, /metrics has them for Prometheus, /openapi.json describes all.
-    The learner is that of `run -`; --state keeps it.
+    It answers rows and learns their labels, now or later. Requests and answers are
+    JSON: POST /predict, /learn and /label. GET / is a page with the figures,
+    /metrics has them for Prometheus, /openapi.json describes all. The learner is
+    that of `run -`; --state keeps it.
     """
     _check_installed()
     from ahpatron_cli.cli.live import continued, opened_state

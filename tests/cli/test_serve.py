@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from support.command import REPOSITORY
+
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
@@ -164,6 +166,19 @@ def test_the_model_is_described_as_by_inspect(server: Served) -> None:
     assert status == 200
     assert model["kind"] == "model"
     assert model["learner"] == "metron"
+
+
+def test_the_requests_of_the_page_are_answered_as_it_shows(tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs/serve.md").read_text()
+    options = re.findall(r"^ahpatron serve (.*)$", page, re.MULTILINE)[0].split()
+    shown = re.findall(
+        r"^curl --json '(.*)' localhost:8000(\S+)\n```\n\n```\n(.*)\n", page, re.MULTILINE
+    )
+    assert len(shown) == 2
+    served = started(tmp_path, *options)
+    found = [served.post(path, json.loads(document)) for document, path, _ in shown]
+    served.end()
+    assert found == [(200, json.loads(answer)) for _, _, answer in shown]
 
 
 def test_every_route_is_described(server: Served) -> None:

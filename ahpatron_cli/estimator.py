@@ -57,7 +57,7 @@ from ahpatron_cli.core.rows import (
 from ahpatron_cli.core.tally import chosen
 from ahpatron_cli.data.cells import Cells, LabelKind
 from ahpatron_cli.data.encoder import Encoder
-from ahpatron_cli.data.frames import Frame, Record, as_frame, column_names, frame_cells
+from ahpatron_cli.data.frames import Frame, Record, Records, as_frame, column_names, frame_cells
 from ahpatron_cli.data.inference import infer_features
 from ahpatron_cli.data.label_codes import LabelCodes
 from ahpatron_cli.data.layout import is_dense
@@ -481,8 +481,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             # scikit-learn wants columns of numbers in the order of `fit`
             if self._checks_names and hasattr(X, "columns"):
                 validate_data(self, X, reset=False, skip_check_array=True)
-            schema.check_columns(names, "X")
             used = [column.name for column in schema.columns]
+            if isinstance(frame, Records):
+                frame.with_columns(used)
+                names = column_names(frame)
+            schema.check_columns(names, "X")
             cells = schema.spelling.cleaned(
                 frame_cells(frame, used, text=schema.text_columns(), path="X")
             )

@@ -30,7 +30,8 @@ class Pending(Generic[Row]):
     Examples
     --------
     >>> from ahpatron_cli import OnlineKernelClassifier, Pending
-    >>> model = OnlineKernelClassifier().partial_fit([[0.0], [9.0]], ["good", "fraud"])
+    >>> model = OnlineKernelClassifier()
+    >>> model = model.partial_fit([[0.0], [9.0]], ["good", "fraud"], classes=["good", "fraud"])
     >>> pending = Pending(limit=1000)
     >>> mistakes = 0
     >>> for key, amount in [("p1", 1.0), ("p2", 8.0)]:  # payments arrive

@@ -38,7 +38,7 @@ from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import STDIN_NAME, Source, open_source
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.table_statistics import no_rows
-from ahpatron_cli.data.tables import TableReader
+from ahpatron_cli.data.tables import TableReader, read_names
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.metrics import metrics_of
 from ahpatron_cli.number_text import counted, share, short
@@ -248,6 +248,7 @@ def _overview_of_file(source: Source, reader: Reader, table: TableOptions) -> Ov
         return overview
     with open_source(source.name) as again:
         cells = open_reader(again, lambda fault: None, table.spelling)
+        read_names(again, cells, on_fault=lambda fault: None)
         overview = _new_overview(cells.names, table)
         with suppress(UserError):  # the reader reports it
             _add_all(overview, cells, table)
@@ -291,6 +292,7 @@ def _profile_without_label(
         faults.add_of_table(fault)
 
     reader = open_reader(source, note, table.spelling)
+    read_names(source, reader, on_fault=lambda fault: None)
     overview = _new_overview(reader.names, table)
     try:
         _add_all(overview, reader, table, on_progress)

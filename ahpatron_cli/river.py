@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, SupportsFloat, TypeAlias
 
@@ -12,6 +13,8 @@ from river import base
 from ahpatron_cli.core import CsrRows, Player
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import Rows
+from ahpatron_cli.data.cells import category_name, days
+from ahpatron_cli.data.table_statistics import MAX_CATEGORIES
 from ahpatron_cli.estimator import configured
 from ahpatron_cli.runner import generator_seed
 
@@ -19,6 +22,15 @@ Features: TypeAlias = dict[Any, Any]
 """An example: the value of each feature by its name."""
 Columns: TypeAlias = dict[Hashable, int]
 """The column of each feature in the rows of the engine."""
+
+
+class Category(NamedTuple):
+    """The feature of a category of text."""
+
+    name: Hashable
+    """The feature as it is in the examples."""
+    category: str | None
+    """None: all categories without a feature of their own."""
 
 
 class _Row(NamedTuple):
@@ -34,7 +46,9 @@ class KernelClassifier(base.Classifier):
     Classes may appear at any time. The first two are learned by one learner, as -1 and +1. From the
     third on, classes are learned one-vs-rest, each by its own learner: the existing learner becomes
     that of the second class, and the others start when the new class appears. Features may appear
-    and disappear: a missing feature is 0. Scale the features first, for example with
+    and disappear: a missing feature is 0. Text is a category, which is a feature of its own (up to
+    1,000 for each name, then one for all others), unless it is an ISO 8601 date: that is a number
+    of days. Scale the features first, for example with
     `preprocessing.StandardScaler`, unless the learner is metron.
 
     Parameters
@@ -83,6 +97,8 @@ class KernelClassifier(base.Classifier):
         self.sparse = sparse
         self.seed = seed
         self._columns: Columns = {}
+        self._categories: Counter[Hashable] = Counter()
+        """Number of categories of each feature."""
         self._labels: list[Hashable] = []
         self._players: list[Player] = []
         """One player for up to two classes, else one per class."""
@@ -114,6 +130,7 @@ class KernelClassifier(base.Classifier):
         codes = [1.0 if number == own else -1.0 for number in range(first, first + len(players))]
         _learn_in_all(players, row, codes, weights)
         self._columns.update(row.new_columns)
+        self._categories.update(key.name for key in row.new_columns if isinstance(key, Category))
         self._labels = labels
         self._players = players
 
@@ -177,6 +194,8 @@ class KernelClassifier(base.Classifier):
         """The example as a row; features that were never learned have columns after the others."""
         known = self._columns
         new: Columns = {}
+        if any(isinstance(value, str) for value in x.values()):
+            x = dict(self._coded(name, value) for name, value in x.items())
         names = x.keys() - known.keys()
         if names:
             ordered = sorted(names, key=repr)  # independent of the order of the dict
@@ -189,6 +208,18 @@ class KernelClassifier(base.Classifier):
         row = np.zeros((1, max(width, 1)))
         row[0, columns] = values
         return _Row(row, new)
+
+    def _coded(self, name: Hashable, value: Any) -> tuple[Hashable, Any]:
+        """A feature and its number: text is a date, or 1 in the feature of its category."""
+        if not isinstance(value, str):
+            return name, value
+        date = days(value)
+        if date is not None:
+            return name, date
+        own = Category(name, category_name(value))
+        if own in self._columns or self._categories[name] < MAX_CATEGORIES:
+            return own, 1.0
+        return Category(name, None), 1.0
 
 
 def _learn_in_all(
@@ -235,9 +266,6 @@ def _number(name: Hashable, value: SupportsFloat | str | None) -> float:
     """The value of a feature as a number; a ValueError if it is none."""
     if value is None:
         raise ValueError(f"feature {name!r} has no value: leave it out, or impute it")
-    if isinstance(value, str):
-        hint = "encode it, for example with preprocessing.OneHotEncoder"
-        raise ValueError(f"feature {name!r} is text, {value!r}: {hint}")
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

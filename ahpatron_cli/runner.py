@@ -321,7 +321,7 @@ class Run:
             return None
         return tuple(self.appearing.labels)
 
-    def _follow_classes(self) -> None:
+    def follow_classes(self) -> None:
         """Learn classes from now on, if the labels so far could be a pair and are none.
 
         All rounds so far had the same label, which is class 0: there is nothing to keep but counts.
@@ -364,7 +364,7 @@ class Run:
 
         Returns the answer for each row before its update.
         """
-        self._follow_classes()
+        self.follow_classes()
         parts = []
         for has_labels, part in batch.runs():
             learn_or_score = self._learn if has_labels else self.score
@@ -412,12 +412,19 @@ class Run:
 
         If the labels came late, `given` are the answers that were given: these are counted.
         """
+        self.follow_classes()
+        if given is not None and self.player.growing and given.scores.ndim == 1:
+            # answered when no two labels were known: the first class is the only answer there was
+            first = np.zeros(len(given.chosen), dtype=np.int64)
+            given = Answers(given.scores[:, None], first)
         scores, error = self._learned(batch, None if given is None else given.scores)
         labels = batch.labels[: len(scores)]
         if given is None:
             given = self._answers(scores, labels)
         else:
             given = given.first(len(scores))
+            if scores.ndim > 1:  # a class may have appeared
+                given = replace(given, scores=padded(given.scores, scores.shape[1]))
             self._answers(given.scores, labels)  # the link for probabilities learns from them
         self._measure(given.scores, given.chosen, labels)
         return Answered(given, error)
@@ -443,7 +450,7 @@ class Run:
 
     def _learned(self, batch: Batch, answered: Floats | None) -> tuple[Floats, UserError | None]:
         """As `learn`, without measuring."""
-        self._follow_classes()
+        self.follow_classes()
         first = self.rounds + 1
         labels = batch.labels
         weights = None
@@ -556,7 +563,8 @@ class Run:
         confusion = self.tally.confusion.tolist()
         if self._classes:
             by_class = tuple(tuple(row) for row in confusion)
-            return {"classes": self._classes, "by_class": by_class}
+            # labels of rows that were read, and not learned yet, are not counted
+            return {"classes": self._classes[: len(confusion)], "by_class": by_class}
         cells = chain(*confusion)
         return dict(zip(CELLS, cells, strict=True))
 

@@ -457,6 +457,17 @@ def test_rows_may_be_predicted_one_at_a_time(
         np.testing.assert_allclose(found, expected[i : i + 1], atol=1e-9)
 
 
+def test_a_key_that_a_dict_does_not_have_is_a_missing_cell(
+    census: tuple[pd.DataFrame, pd.Series],
+) -> None:
+    model = OnlineKernelClassifier().fit(*census)
+    row = {"since": "2025-01-01", "remote": True}
+    expected = model.decision_function({**row, "age": None, "job": None})
+    assert model.decision_function(row).tolist() == expected.tolist()
+    with pytest.raises(ValueError, match="columns are missing: age, job, since, remote"):
+        model.predict({"weight": 5})
+
+
 def test_partial_fit_goes_on_with_the_columns_of_its_first_call(
     census: tuple[pd.DataFrame, pd.Series],
 ) -> None:

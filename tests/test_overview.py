@@ -183,3 +183,13 @@ def test_no_weight_is_advised_that_lowers_f1_on_the_first_rows(ahpatron: Ahpatro
         if advises:
             assert document["confirmed_cost"] is True
         assert document["confirmed_cost"] in (True, False)
+
+
+def test_json_lines_are_described_like_a_table(ahpatron: Ahpatron) -> None:
+    rows = list(csv.DictReader(io.StringIO(table(100))))
+    ahpatron.write("t.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    found = columns_of(ahpatron, "t.jsonl")
+    assert list(found) == list(rows[0])
+    assert found["country"]["type"] == "category"
+    labelled = columns_of(ahpatron, "t.jsonl", "--label", "churn", "--id", "id")
+    assert labelled["late"]["mistake_rate"] < 0.1

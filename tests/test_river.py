@@ -181,7 +181,6 @@ def test_new_features_count_in_a_prediction_as_they_do_in_learning(
 @pytest.mark.parametrize(
     ("x", "y", "w", "message"),
     [
-        ({"u": "3"}, "class 9", 1.0, "feature 'u' is text, '3'"),
         ({"u": 1.0, "z": None}, "class 9", 1.0, "feature 'z' has no value"),
         ({"z": float("nan")}, "class 9", 1.0, "feature 'z' is not a finite number"),
         ({"z": [1.0, 2.0]}, "class 9", 1.0, "feature 'z' is not a finite number"),
@@ -308,3 +307,34 @@ def test_metron_uses_a_feature_with_a_large_offset_in_sparse_examples() -> None:
         wrong += model.predict_one(x) != y
         model.learn_one(x, y)
     assert wrong < 150
+
+
+def test_text_is_a_category_with_a_feature_of_its_own() -> None:
+    model = KernelClassifier()
+    coded = KernelClassifier()
+    for t in range(200):
+        kind = "abc"[t % 3]
+        label = "yes" if kind == "b" else "no"
+        x = {"kind": kind, "u": float(t % 7)}
+        model.learn_one(x, label)
+        coded.learn_one({f"kind={kind}": 1.0, "u": float(t % 7)}, label)
+        assert model.predict_one(x) == coded.predict_one({f"kind={kind}": 1.0, "u": float(t % 7)})
+    assert model.predict_one({"kind": "b", "u": 3.0}) == "yes"
+
+
+def test_dates_as_text_are_numbers_of_days() -> None:
+    model = KernelClassifier()
+    dated = KernelClassifier()
+    for t in range(100):
+        label = t % 60 > 30
+        model.learn_one({"day": f"2024-01-{t % 28 + 1:02}", "t": t % 60}, label)
+        dated.learn_one({"day": 19723.0 + t % 28, "t": t % 60}, label)
+    x = {"day": "2024-01-05", "t": 45}
+    assert model.predict_proba_one(x) == dated.predict_proba_one({**x, "day": 19727.0})
+
+
+def test_of_too_many_categories_the_later_ones_share_a_feature() -> None:
+    model = KernelClassifier("perceptron", budget=None, sparse=True)
+    for t in range(1100):
+        model.learn_one({"kind": f"k{t}"}, t % 2 == 0)
+    assert len(model._columns) == 1001

@@ -178,9 +178,9 @@ def _is_results_file(path: str) -> bool:
 
     if not is_file(path):
         return False
-    from ahpatron_cli.sweep.results_file import looks_like_json
+    from ahpatron_cli.sweep.results_file import looks_like_results
 
-    return looks_like_json(path)
+    return looks_like_results(path)
 
 
 def _short_usage(name: str = "") -> str:

@@ -24,7 +24,7 @@ from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.core.errors import ParameterError, StateError
 from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.dataset import StreamedRows, stream
+from ahpatron_cli.data.dataset import Preparation, StreamedRows, stream
 from ahpatron_cli.data.faults import FaultyRow
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
@@ -134,7 +134,7 @@ class LiveSession:
             continued = replace(model.encoder, refuses_new_features=False)
         dataset = stream(
             source,
-            replace(self.job.preparation, may_lack_labels=True),
+            self._preparation(),
             continued,
             on_wait=self._note_waiting,
             on_faulty_row=self._note_faulty if self._skips else None,
@@ -163,6 +163,12 @@ class LiveSession:
         self._service = service
         self._begin_counting(service)
 
+    def _preparation(self) -> Preparation:
+        """How rows are prepared; the first ones are waited for only if options require it."""
+        waits = any(setup.auto_sigma for setup in self.job.setups)
+        preparation = replace(self.job.preparation, may_lack_labels=True)
+        return replace(preparation, requires_rows=True) if waits else preparation
+
     def _begin_counting(self, service: Service) -> None:
         """Note where the stream continues, and say so."""
         self._lines_before = service.counts.lines
@@ -190,7 +196,9 @@ class LiveSession:
         """The learner: that of the state, or a new one."""
         options = self.job.options
         if self.state is not None and self.state.model is not None:
-            return self.state.model.run(dataset.name, options, same_file=True)
+            run = self.state.model.run(dataset.name, options, same_file=True)
+            run.appearing = dataset.encoder.labels.appearing
+            return run
         (setup,) = with_sigma(self.job.setups, dataset, self.stderr.note)
         try:
             return begin(dataset, setup, options, repeat=0, horizon=None)
@@ -506,7 +514,14 @@ class LiveSession:
         result = service.run.result()
         warn_about(self.job, dataset, read, [service.run.setup], [result], self.stderr)
         record = service.record(self.ended_by)
-        data = structs.replace(read.record, rounds=record.rounds)
+        names = read.record.label_names
+        labels = service.labels()
+        data = structs.replace(
+            read.record,
+            rounds=record.rounds,
+            labels=labels,
+            label_names=names[: len(labels)] if names else None,
+        )
         self.document = RunDocument(
             version=__version__,
             data=data,

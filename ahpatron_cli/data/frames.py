@@ -46,6 +46,14 @@ class Records:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def with_columns(self, names: Iterable[str]) -> None:
+        """Add columns, whose cells are missing, unless the rows have none of them: it is an error.
+
+        A single row often does not have all keys.
+        """
+        if not set(self.columns).isdisjoint(names):
+            self.columns = list(dict.fromkeys([*self.columns, *names]))
+
     def __getitem__(self, name: str) -> list[Any]:
         return [row.get(name) for row in self._rows]
 

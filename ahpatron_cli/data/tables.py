@@ -88,7 +88,7 @@ class TableReader(Reader):
         """The first rows of a pipe, from which its schema was inferred."""
         remarks: tuple[str, ...] = ()
         if schema is None:
-            self._read_names(reader)
+            read_names(source, reader, None if on_fault is None else _ignore)
             options.check(reader.names, reader.path)
             if source.rereadable:
                 found = self._infer_from_file(options)
@@ -108,18 +108,6 @@ class TableReader(Reader):
             self.schema.check_columns(reader.names, reader.path)
         width = len(schema.features)
         self.info = FileInfo(width, remarks=remarks)
-
-    def _read_names(self, reader: CsvReader | ArrowReader | JsonReader) -> None:
-        """Have the names of all columns ready, if these are not in a header."""
-        if not isinstance(reader, JsonReader):
-            return
-        if not self.source.rereadable:
-            reader.read_first_names()
-            return
-        with open_source(self.source.name) as again:
-            whole = JsonReader(again, None if self._on_fault is None else _ignore)
-            whole.read_names()
-        reader.names = whole.names
 
     def _infer_from_file(self, options: TableOptions) -> Inferred:
         """Infer the schema from all rows, which are read again later."""
@@ -295,6 +283,21 @@ class TableReader(Reader):
         exact = [id_column] if id_column else []
         for cells in batches:
             yield self._spelling.cleaned(cells, exact)
+
+
+def read_names(
+    source: Source, reader: CsvReader | ArrowReader | JsonReader, on_fault: OnFault
+) -> None:
+    """Have the names of all columns ready, if these are not in a header."""
+    if not isinstance(reader, JsonReader):
+        return
+    if not source.rereadable:
+        reader.read_first_names()
+        return
+    with open_source(source.name) as again:
+        whole = JsonReader(again, on_fault)
+        whole.read_names()
+    reader.names = whole.names
 
 
 def _columns_in_use(options: TableOptions, names: Sequence[str]) -> set[str]:

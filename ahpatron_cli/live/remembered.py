@@ -72,13 +72,13 @@ class Remembered(Stateful):
         return rows.dense() if dense else rows
 
     @staticmethod
-    def answers(taken: Sequence[RememberedRow], *, classes: int) -> Answers:
-        """The answers that these rows were given.
+    def answers(taken: Sequence[RememberedRow], *, classes: int | None) -> Answers:
+        """The answers that these rows were given; `classes` is None for labels -1 and +1.
 
         A class that appeared later was not the answer: it has the smallest score.
         """
         chosen = np.array([row.chosen for row in taken])
-        if classes == 2:
+        if classes is None:
             scores = np.array([row.scores[0] for row in taken])
         else:
             scores = np.stack([_padded(row.scores, classes) for row in taken])

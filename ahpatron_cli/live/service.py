@@ -234,7 +234,9 @@ class Service:
             lines=part.lines,
             ids=part.ids,
         )
-        given = self.remembered.answers(taken, classes=self.run.player.classes)
+        player = self.run.player
+        has_classes = player.growing or player.classes > 2
+        given = self.remembered.answers(taken, classes=player.classes if has_classes else None)
         answered = self.run.learn(late, given)
         self.counts.late_labels += len(answered.given.chosen)
         yield from _results(late, answered)
@@ -341,11 +343,19 @@ class Service:
         self.counts.resets = resets
         return max(new, 0)
 
+    def labels(self) -> Labels:
+        """Labels in the order of their codes; without classes of rows that were not learned yet."""
+        labels = self.stream.labels()
+        if self.run.player.growing:
+            return labels[: self.run.player.classes]
+        return labels
+
     # State ----------------------------------------------------------------------------------------
 
     def model(self, features: int, options: dict[str, OptionValue]) -> Model:
         """The learner and all that belongs to its stream, as a model to be written to a file."""
         run = self.run
+        run.follow_classes()
         encoder = self.stream.encoder
         live: State = {
             "counts": self.counts.state_dict(),
@@ -360,8 +370,9 @@ class Service:
             encoder.scaler,
             live=live,
             seed=run.options.seed,
-            labels=self.stream.labels(),
+            labels=self.labels(),
             positive=encoder.labels.positive,
+            grows=encoder.labels.appearing is not None and encoder.classes is not None,
             weights=run.weights,
             scale=encoder.scale,
             features=features,

@@ -107,7 +107,7 @@ class AnswerWriter:
     def _probabilities(self, values: Floats, names: Sequence[str]) -> dict[str, list[str]]:
         """A column of probabilities for each label."""
         columns = {}
-        for name, own in zip(names, values.T, strict=True):
+        for name, own in zip(names, values.T, strict=False):
             columns[f"probability_{name}"] = exact_texts(own)
         return columns
 

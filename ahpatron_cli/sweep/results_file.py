@@ -237,17 +237,26 @@ def _facts(header: Facts) -> dict[str, Any]:
 
 def looks_like_json(path: str) -> bool:
     """Whether a file starts like JSON, which LIBSVM text never does."""
+    return _start_of(path).startswith((b"{", b"["))
+
+
+def looks_like_results(path: str) -> bool:
+    """Whether a file starts like results of a sweep, in contrast to JSON lines with data."""
+    return _start_of(path).startswith(OPENING)
+
+
+def _start_of(path: str) -> bytes:
+    """The first bytes of a file, without a byte order mark and spaces; empty if there is none."""
     if path == "-":
-        return False
+        return b""
     try:
         if not is_file(path):
-            return False
+            return b""
         with Path(path).open("rb") as stream:
             start = stream.read(1024)
     except OSError:  # reported by the reader of data files
-        return False
-    text = start.removeprefix(codecs.BOM_UTF8).lstrip()
-    return text.startswith((b"{", b"["))
+        return b""
+    return start.removeprefix(codecs.BOM_UTF8).lstrip()
 
 
 def read_results(path: str) -> Contents:

@@ -24,14 +24,20 @@ from ahpatron_cli.model_file import load_model
 from support.command import Ahpatron
 from support.effort import examples
 
-FILES = ("t.csv", "t.tsv", "t.parquet", "t.arrow", "t.feather")
-FRAMES: tuple[Callable[[pa.Table], Any], ...] = (pa.Table.to_pandas, pl.from_arrow)
+FILES = ("t.csv", "t.tsv", "t.csv.gz", "t.parquet", "t.arrow", "t.feather")
+FRAMES: dict[str, Callable[[pa.Table], Any]] = {
+    "pandas": pa.Table.to_pandas,
+    "polars": pl.from_arrow,
+    "dicts": pa.Table.to_pylist,
+}
+FORMATS = (*FILES, *FRAMES)
 
 
 def write(folder: Path, rows: pa.Table) -> None:
     """Write the rows in every format; text formats by pandas."""
     frame = rows.to_pandas()
     frame.to_csv(folder / "t.csv", index=False)
+    frame.to_csv(folder / "t.csv.gz", index=False)
     frame.to_csv(folder / "t.tsv", index=False, sep="\t")
     pa.parquet.write_table(rows, folder / "t.parquet", row_group_size=10)
     pa.feather.write_feather(rows, str(folder / "t.feather"))
@@ -101,6 +107,10 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
         pa.timestamp("us", "Europe/Berlin"),
         st.datetimes(datetime(1980, 1, 1), datetime(2030, 1, 1)),
     ),
+    "german": (
+        pa.string(),
+        st.dates(date(1960, 1, 1), date(2040, 1, 1)).map(lambda day: f"{day:%d.%m.%Y}"),
+    ),
     "price": (pa.decimal128(9, 2), st.decimals(-1000, 1000, places=2)),
     "clock": (pa.time64("us"), st.times()),
     "flag": (pa.bool_(), st.booleans()),
@@ -111,9 +121,13 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 }
 
 
+ENDINGS = ("", " (€)", "=1", ", x", ' "q"', ".0", "|", " missing")
+"""Ends of odd names of columns."""
+
+
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[pa.Table, Labels]:
-    """Some of the columns, with missing cells in some of them, an id and labels."""
+    """Some of the columns, with missing cells in some of them, odd names, an id and labels."""
     labels = draw(st.sampled_from(LABELS))
     count = draw(st.integers(12, 40))
     names = draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, unique=True))
@@ -125,7 +139,8 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, Labels]:
         drawn = draw(st.lists(cells, min_size=count, max_size=count))
         if not any(cell is not None for cell in drawn):
             drawn[0] = draw(COLUMNS[name][1])
-        columns[name] = pa.array(drawn, kind)
+        ending = draw(st.sampled_from(ENDINGS))
+        columns[name + ending] = pa.array(drawn, kind)
     columns["who"] = pa.array(range(2**53, 2**53 + count))
     rest = draw(st.permutations([*labels.values, *draws(draw, labels, count)]))
     columns["y"] = pa.array(rest[:count], labels.kind)
@@ -153,10 +168,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[pa.Table], Ahp
     return furnish
 
 
+def codes_of(rows: pa.Table) -> list[str]:
+    """The columns of numbers that are categories."""
+    return [name for name in rows.column_names if name.startswith("code")]
+
+
 def run(ahpatron: Ahpatron, rows: pa.Table, file: str, *options: str) -> dict[str, Any]:
     words = ["--label", "y", "--id", "who", "-l", "arow", "--sigma", 2, "-B", 20]
-    if "code" in rows.column_names:
-        words += ["--category", "code"]
+    for name in codes_of(rows):
+        words += ["--category", name]
     return ahpatron.json("run", file, *words, *options)
 
 
@@ -209,19 +229,50 @@ def test_a_model_of_one_format_predicts_the_same_in_every_format(
         np.testing.assert_allclose(scores(found), scores(expected), rtol=0, atol=1e-9, err_msg=file)
 
 
-@examples(40)
-@given(tables(), st.sampled_from(FILES), MISSING)
-def test_a_model_of_a_file_scores_the_same_rows_in_data_frames(
+def trained_on_frame(rows: pa.Table, form: str, missing: str) -> OnlineKernelClassifier:
+    """A model that Python made of these rows, with the settings of `run`."""
+    table = {"missing": missing, "category": codes_of(rows)}
+    model = OnlineKernelClassifier("arow", sigma=2, budget=20, random_state=0, table=table)
+    labels = rows["y"].to_pandas().astype(str)
+    return model.fit(FRAMES[form](rows.drop_columns(["y", "who"])), labels)
+
+
+@examples(20)
+@given(tables(), st.sampled_from(FORMATS), MISSING)
+def test_a_model_made_from_any_format_scores_the_same_rows_in_all(
     folder: Any, drawn: Drawn, made_from: str, missing: str
 ) -> None:
     rows, _ = drawn
     ahpatron = folder(rows)
-    run(ahpatron, rows, made_from, "--missing", missing, "--save", "m.npz")
-    expected = scores(predictions(ahpatron, made_from))
+    if made_from in FILES:
+        run(ahpatron, rows, made_from, "--missing", missing, "--save", "m.npz")
+    else:
+        trained_on_frame(rows, made_from, missing).save(ahpatron.folder / "m.npz")
     model = OnlineKernelClassifier.load(ahpatron.folder / "m.npz")
-    for frame in FRAMES:
-        found = model.decision_function(frame(rows))
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9, err_msg=str(frame))
+    found = {name: model.decision_function(frame(rows)) for name, frame in FRAMES.items()}
+    unlabelled = folder(rows.drop_columns(["y"]))
+    for file in FILES:
+        out = ahpatron.succeed("predict", "m.npz", unlabelled.folder / file).out
+        found[file] = scores(pd.read_csv(io.StringIO(out)))
+    expected = found[made_from]
+    for name, values in found.items():
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9, err_msg=name)
+
+
+@examples(20)
+@given(tables(), MISSING)
+def test_fit_makes_of_a_data_frame_what_run_makes_of_its_file(
+    folder: Any, drawn: Drawn, missing: str
+) -> None:
+    rows, _ = drawn
+    ahpatron = folder(rows)
+    run(ahpatron, rows, "t.parquet", "--missing", missing, "--save", "m.npz")
+    expected = OnlineKernelClassifier.load(ahpatron.folder / "m.npz").schema_
+    assert expected is not None
+    for form in FRAMES:
+        found = trained_on_frame(rows, form, missing).schema_
+        assert found is not None
+        assert found.features == expected.features, form
 
 
 def scores(found: pd.DataFrame) -> Any:

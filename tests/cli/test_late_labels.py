@@ -108,6 +108,31 @@ def test_rows_that_wait_are_part_of_the_state(ahpatron: Ahpatron) -> None:
     assert [found[name] for name in names] == [wanted[name] for name in names]
 
 
+def test_classes_of_json_lines_may_appear_with_late_labels(ahpatron: Ahpatron) -> None:
+    """In four lives as in one; each line is an object, and a label comes 30 rows later."""
+    draw = random.Random(1)
+    lines = []
+    labels = []
+    for number in range(400):
+        label = draw.choice("abc" if number > 50 else "ab")
+        labels.append(label)
+        x = ["abc".index(label) * 2 + draw.gauss(0, 1), draw.gauss(0, 1)]
+        lines.append({"key": f"r{number}", "x": x, "k": draw.choice(["u", "v", None])})
+        if number >= 30:
+            lines.append({"key": f"r{number - 30}", "y": labels[number - 30]})
+    rows = [json.dumps(line) + "\n" for line in lines]
+    command = TABLE[:-2]
+    whole = ("--state", "w.npz", "--out", "w.json")
+    ahpatron.succeed(*command, *whole, stdin="".join(rows).encode())
+    for start in range(0, len(rows), 200):
+        part = "".join(rows[start : start + 200]).encode()
+        ahpatron.succeed(*command, "--state", "s.npz", "--out", "r.json", stdin=part)
+    found, wanted = (json.loads(ahpatron.read(name))["runs"][0] for name in ("r.json", "w.json"))
+    names = ("rounds", "mistakes", "late_labels", "pending", "confusion", "support_size")
+    assert [found[name] for name in names] == [wanted[name] for name in names]
+    assert wanted["pending"] == 30
+
+
 HEAD = "key,a,y\n" + "".join(f"k{i},{i % 7},{'yes' if i % 7 > 3 else 'no'}\n" for i in range(30))
 
 
@@ -159,9 +184,12 @@ def test_probabilities_are_those_of_the_rounds_before(ahpatron: Ahpatron) -> Non
     options = ("--positive", "fraud", "--probability", "-l", "metron")
     done = ahpatron.succeed(*TABLE[:-1], "csv", *options, stdin=csv_of(lines))
     rows = rows_of(done.out)
-    sums = [float(row["probability_fraud"]) + float(row["probability_good"]) for row in rows]
-    assert sums == pytest.approx([1.0] * 600)
-    assert float(rows[0]["probability_fraud"]) == pytest.approx(0.5)
+    given = [
+        [float(cell) for name, cell in row.items() if name.startswith("probability_")]
+        for row in rows
+    ]
+    assert [sum(both) for both in given] == pytest.approx([1.0] * 600)
+    assert given[0] == pytest.approx([0.5, 0.5])
 
 
 def test_certificates_are_not_for_late_labels(ahpatron: Ahpatron) -> None:

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ahpatron_cli import signals
-from ahpatron_cli.model_file import load_model
 from support.command import Ahpatron, Outcome, rows_of
+from support.states import numbers
 
 ENDINGS = [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
 STATE = ("run", "-", "--state", "s.npz")
@@ -63,23 +62,6 @@ def fed(ahpatron: Ahpatron, rows: Sequence[bytes], *arguments: object) -> Outcom
 def live(ahpatron: Ahpatron, name: str = "s.npz") -> dict[str, Any]:
     """What `inspect` says about the stream behind a state."""
     found: dict[str, Any] = ahpatron.json("inspect", name)["live"]
-    return found
-
-
-def numbers(ahpatron: Ahpatron, name: str = "s.npz") -> dict[str, Any]:
-    """All numbers of a state but times."""
-    model = load_model(str(ahpatron.folder / name))
-    found: dict[str, Any] = {}
-
-    def collect(path: str, value: Any) -> None:
-        if isinstance(value, dict):
-            for key, one in value.items():
-                collect(f"{path}.{key}", one)
-        elif not path.endswith("seconds"):
-            found[path] = value.tobytes() if isinstance(value, np.ndarray) else repr(value)
-
-    collect("state", model.state)
-    collect("live", model.live)
     return found
 
 
@@ -131,7 +113,7 @@ def test_a_service_in_three_lives_is_one_service(
     for start, stop in ((0, 640), (640, 1280), (1280, 2000)):
         done = fed(ahpatron, lines[start:stop], *STATE, "--out", "r.json", *options)
         answers += done.out.splitlines()[1:]
-    assert numbers(ahpatron) == numbers(ahpatron, "w.npz")
+    assert numbers(ahpatron.folder / "s.npz") == numbers(ahpatron.folder / "w.npz")
     found, wanted = (json.loads(ahpatron.read(name))["runs"][0] for name in ("r.json", "w.json"))
     for record in (found, wanted):
         del record["seconds"]

@@ -581,7 +581,7 @@ def run_live(
     if output.predictions is None and (live.state or live.answers):
         output = replace(output, predictions=STDOUT)
     settings = replace(settings, output=output)
-    check_output(settings, job.paths)
+    check_output(settings, job.paths, is_service=True)
     with ExitStack() as opened:
         state = None
         if live.state is not None:

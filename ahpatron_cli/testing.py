@@ -12,6 +12,7 @@ import contextlib
 import copy
 import itertools
 import math
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -22,6 +23,7 @@ from ahpatron_cli.core import Gaussian, Kernel, Learner, Player, mistaken, predi
 from ahpatron_cli.core.engine import BLOCK
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion, Hypothesis
+from ahpatron_cli.core.learners.base import CALLS, SET_BY_ENGINE
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, compressed
 
@@ -175,8 +177,12 @@ def check_learner(kind: type[Learner], reference: Reference | None = None, **par
 
 
 def _check_laws(setting: Setting) -> None:
-    for law in LAWS.values():
-        law(setting)
+    """Check all laws; the error names the first one that is broken."""
+    for name, law in LAWS.items():
+        try:
+            law(setting)
+        except AssertionError as violation:
+            raise AssertionError(f"the law {name} is broken: {violation}") from None
 
 
 def variants(learner: Learner, stream: Stream) -> Iterator[Learner]:
@@ -211,6 +217,90 @@ def equals_reference(setting: Setting, reference: Reference, params: Mapping[str
     run.check_counts(law, _counts_of(trace))
 
 
+def a_run_can_be_repeated(setting: Setting) -> None:
+    """Check that a second run of an equal learner gives the same scores.
+
+    If not, the learner draws random numbers that are not from `self.rng`, or has a state that runs
+    share: an attribute of the class, a global variable.
+    """
+    learner = setting.learner
+    kind = type(learner)
+    before = _class_attributes(kind)
+    with _noting_foreign_numbers() as foreign:
+        first = setting.run()
+        equal = kind(**learner.params())
+        second = replace(setting, learner=equal).run()
+    if np.array_equal(first.scores, second.scores, equal_nan=True):
+        return
+    after = _class_attributes(kind)
+    shared = [name for name in after if not _is_same(before.get(name), after[name])]
+    reasons = []
+    if shared:
+        reasons.append(f"runs share the class attribute {_quoted(shared)}, which changed")
+    if foreign:
+        reasons.append("it draws random numbers that are not from self.rng")
+    if not reasons:
+        reasons.append(
+            "it draws random numbers that are not from self.rng, or changes something outside of "
+            "itself, such as a global variable"
+        )
+    why = " and ".join(reasons)
+    raise AssertionError(f"{learner.name} gives other scores in a second run: {why}")
+
+
+def _class_attributes(kind: type) -> dict[str, Any]:
+    """Copies of the attributes of a class and its bases that are values, by name."""
+    values: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        for name, value in vars(base).items():
+            if name.startswith("__") or callable(value) or hasattr(value, "__get__"):
+                continue
+            with contextlib.suppress(Exception):  # what cannot be copied is not compared
+                values[name] = copy.deepcopy(value)
+    return values
+
+
+def _is_same(before: Any, after: Any) -> bool:
+    """Whether a value has not changed; generators are compared by their states."""
+    if isinstance(before, np.random.Generator) and isinstance(after, np.random.Generator):
+        return bool(before.bit_generator.state == after.bit_generator.state)
+    if isinstance(before, np.ndarray) and isinstance(after, np.ndarray):
+        return np.array_equal(before, after)
+    return bool(before == after)
+
+
+@contextlib.contextmanager
+def _noting_foreign_numbers() -> Iterator[list[str]]:
+    """Note whether numbers are drawn from the generators of `random` and `numpy.random`.
+
+    The list that it yields then has an entry; also if a generator without a seed is made.
+    """
+    found: list[str] = []
+    make_generator = np.random.default_rng
+    python_state = random.getstate()
+    numpy_state = repr(np.random.get_state(legacy=False))  # noqa: NPY002 - what must not be used
+
+    def noted(seed: Any = None) -> np.random.Generator:
+        if seed is None:
+            found.append("default_rng")
+        return make_generator(seed)
+
+    np.random.default_rng = noted
+    try:
+        yield found
+    finally:
+        np.random.default_rng = make_generator
+    if random.getstate() != python_state:
+        found.append("random")
+    if repr(np.random.get_state(legacy=False)) != numpy_state:  # noqa: NPY002
+        found.append("numpy.random")
+
+
+def _quoted(names: Iterable[str]) -> str:
+    """The names in backticks, with commas."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
 def block_size_never_matters(setting: Setting) -> None:
     """Check that the results do not depend on the block size."""
     expected = setting.run()
@@ -234,7 +324,7 @@ def no_round_sees_a_later_one(setting: Setting) -> None:
         until = slice(t + 1)
         scores = run.scores[until]
         begun = Played(run.player, scores)
-        law = f"sees nothing later in round {t}"
+        law = f"does not look ahead: round {t} is the same whatever comes later"
         begun.check_scores(law, before[until])
 
 
@@ -308,11 +398,35 @@ def pieces_are_one_stream(setting: Setting) -> None:
         law = f"runs on pieces of {name}"
         resumes = name != "one row"
         if resumes:
-            law += ", saved and resumed in between"
+            law += f", saved and resumed in between{_unsaved(setting)}"
         run = _run_in_pieces(setting, lengths, resumes=resumes)
         exactly = name == "64 rows"
         run.check_scores(law, expected.scores, exactly=exactly)
         run.check_counts(law, counts)
+
+
+def _unsaved(setting: Setting) -> str:
+    """What changes in a run and is not saved, for the message of a violation; "" if nothing."""
+    player = setting.player()
+    learner = player.learner
+    known = {*learner.params(), *learner.state_fields, *SET_BY_ENGINE, *CALLS}
+    begun = {name: copy.deepcopy(value) for name, value in vars(learner).items()}
+    _feed(player, setting.stream)
+    changed = []
+    generators = []
+    for name, value in vars(player.learner).items():
+        if name in known:
+            continue
+        if isinstance(value, np.random.Generator | random.Random):
+            generators.append(name)
+        elif name not in begun or not _is_same(begun[name], value):
+            changed.append(name)
+    text = ""
+    if generators:
+        text += f" ({_quoted(generators)} is another random generator than self.rng)"
+    if changed:
+        text += f" (state_fields does not have {_quoted(changed)})"
+    return text
 
 
 def _run_in_pieces(setting: Setting, lengths: Iterable[int], *, resumes: bool) -> Played:
@@ -408,8 +522,10 @@ def every_mistake_is_an_update(setting: Setting) -> None:
 Law: TypeAlias = Callable[[Setting], None]
 """A check of one property."""
 LAWS: dict[str, Law] = {
-    "block_size_never_matters": block_size_never_matters,
+    # first those whose violation would break others, too
+    "a_run_can_be_repeated": a_run_can_be_repeated,
     "no_round_sees_a_later_one": no_round_sees_a_later_one,
+    "block_size_never_matters": block_size_never_matters,
     "budget_and_radius_hold": budget_and_radius_hold,
     "one_object_runs_on_two_streams": one_object_runs_on_two_streams,
     "pieces_are_one_stream": pieces_are_one_stream,

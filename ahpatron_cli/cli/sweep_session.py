@@ -16,8 +16,9 @@ from ahpatron_cli.number_text import counted, percent
 from ahpatron_cli.records import Outcome, grouped
 from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.settings import Summary
+from ahpatron_cli.sweep.estimate import estimated_time
 from ahpatron_cli.sweep.grid_ends import grid_ends
-from ahpatron_cli.sweep.plan import SHORT_ROUNDS, Search, estimated_seconds, learner_and_data
+from ahpatron_cli.sweep.plan import Search, learner_and_data
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile, read_results
 from ahpatron_cli.sweep.summary import (
     METRICS,
@@ -185,15 +186,18 @@ def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> N
     print(f"{total}: {done:,} done, {len(left):,} left")
     if not left:
         return
-    seconds = estimated_seconds(left)
-    if seconds is None:
+    estimate = estimated_time(left)
+    if estimate is None:
         return
-    seconds /= jobs
+    seconds = estimate.seconds / jobs
     time = f"{seconds:.1f} s"
     if seconds >= 600:
         time = f"{seconds / 60:.0f} min"
-    judged = f"the first {SHORT_ROUNDS:,} rounds of one trial of each learner"
-    print(f"about {time} with --jobs {jobs}, judging by {judged}")
+    about = "at least" if estimate.unknown else "about"
+    print(f"{about} {time} with --jobs {jobs}, judging by the first rounds of some trials")
+    if estimate.unknown:
+        listed = ", ".join(estimate.unknown)
+        print(f"may take many times as long, as S grows with the rounds: {listed}")
 
 
 def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: Stderr) -> None:

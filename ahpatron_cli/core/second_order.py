@@ -249,19 +249,11 @@ class Head(Stateful):
             return
         C = self.C
         first = self._solved
-        logged, steps = zip(*self._log, strict=True)
-        rounds = list(logged)
+        rounds, steps = zip(*self._log, strict=True)
         share = self.shares(rounds)
+        share[self._joins] = 0.0
         v = C.V[first : C.count]
-        updates: Any = slice(None)
-        if self._joins:  # their vectors are in v already
-            share[self._joins] = 0.0
-            joins = set(self._joins)
-            updates = [i for i in range(len(v)) if i not in joins]
-            rounds = [rounds[i] for i in updates]
-        if len(rounds):
-            v[updates, : C.n] = self.images(rounds)
-            v[updates, C.n :] = 0.0
+        self._write_images(v, rounds)
         if first:
             v += share[:, :first] @ C.V[:first]
         if len(v) > 1:
@@ -273,6 +265,18 @@ class Head(Stateful):
         self._solved = C.count
         self._log = []
         self._joins = []
+
+    def _write_images(self, v: Floats, rounds: Sequence[int]) -> None:
+        """Write A·k_i to row i of v for each pending update; rows of joins have d already."""
+        updates: Any = slice(None)
+        if self._joins:
+            joins = set(self._joins)
+            updates = [i for i in range(len(v)) if i not in joins]
+            rounds = [rounds[i] for i in updates]
+        if len(rounds):
+            n = self.C.n
+            v[updates, :n] = self.images(rounds)
+            v[updates, n:] = 0.0
 
     def images(self, rounds: Sequence[int]) -> Floats:
         """A·k of these rounds, a row for each."""

@@ -190,7 +190,10 @@ class CsvReader:
         if pieces is None:
             pieces = self._records()
         first = next(pieces, b"\n")
-        text = self._decoded(first)
+        head = first
+        if self._has_one_line_per_row:  # faults in later lines are not those of the header
+            head = first.partition(b"\n")[0] + b"\n"
+        text = self._decoded(head)
         first_line = text.partition("\n")[0]
         self._delimiter = delimiter_of(first_line)
         lines, header = next(self._parsed(text))
@@ -246,12 +249,12 @@ class CsvReader:
             raw += b"\n"
         used = set(self.names)
         cells = self._plain(raw, used, text=set(text), copied=())
-        if cells is not None:
-            return cells
-        cells = self._any(raw, used, text=set(text), copied=())
-        if self._has_one_line_per_row:
-            self._check_lines(cells, raw)
-        return cells
+        if cells is None:
+            cells = self._any(raw, used, text=set(text), copied=())
+            if self._has_one_line_per_row:
+                self._check_lines(cells, raw)
+        in_order = {name: cells.columns[name] for name in self.names}
+        return Cells(cells.lines, in_order)
 
     def _check_lines(self, cells: Cells, raw: bytes) -> None:
         """Refuse rows that are not one line each: a quote has opened and not closed."""

@@ -69,6 +69,7 @@ class Growth:
         self._max_features = max_features
         self._path = path
         self._columns = {column.name: column for column in schema.columns}
+        self._numbers = {column.name: number for number, column in enumerate(schema.columns)}
         self._known = {column.name: set(column.categories) for column in schema.columns}
         self._names: dict[str, dict[str, str]] = {}
         """Name of the category of each text that occurred, by column; of few texts."""
@@ -98,6 +99,7 @@ class Growth:
         self._check_room(len(self._columns) + len(new))
         for column in new:
             self.schema.columns.append(column)
+            self._numbers[column.name] = len(self._columns)
             self._columns[column.name] = column
             self._known[column.name] = set()
         self._add_features(cells, kinds)
@@ -173,8 +175,9 @@ class Growth:
     def _add_features(self, cells: Cells, kinds: dict[str, Kind]) -> None:
         """Add the features that are missing, in the order in which rows need them."""
         events: list[_Event] = []
-        for number, (name, kind) in enumerate(kinds.items()):
+        for name, kind in kinds.items():
             column = self._columns[name]
+            number = self._numbers[name]
             events += self._events(column, cells, kind, number=number)
         events.sort(key=lambda event: (event.row, event.number, event.is_indicator))
         for event in events:

@@ -32,7 +32,7 @@ from ahpatron_cli.sweep.summary import (
     Setting,
     settings_of,
 )
-from ahpatron_cli.sweep.trial import WEIGHT, Trial, run_trials, weight_params
+from ahpatron_cli.sweep.trial import WEIGHT, Trial, weight_params
 
 Outcomes: TypeAlias = Mapping[str, Outcome]
 """The outcome of each trial that was run, by its id."""
@@ -43,8 +43,6 @@ KEPT = 3
 """Factor of successive halving: a third of the settings is kept, for three times the rounds."""
 FEWEST_ROUNDS = 500
 """Smallest number of rounds of a prefix; shorter ones are not informative."""
-SHORT_ROUNDS = 1000
-"""Number of rounds of the trials from which the time of a sweep is estimated."""
 
 
 def plan(
@@ -351,34 +349,6 @@ class Search:
             return rank_of[first.key]
 
         return sorted(finished, key=rank) + failed
-
-
-def estimated_seconds(trials: Sequence[Trial]) -> float | None:
-    """Estimated learning time of trials in seconds, from a short trial per learner and file.
-
-    Too low if S keeps growing after the short trial; None if a short trial fails.
-    """
-    groups = grouped(trials, learner_and_data)
-    short = []
-    for group in groups:
-        middle = group[len(group) // 2]
-        rounds = min(SHORT_ROUNDS, middle.data.rounds)
-        short.append(middle.on_prefix(rounds))
-    runs = {}
-    for outcome in run_trials(short, jobs=1, retries=0):
-        if outcome is not None:
-            runs[outcome.id] = outcome.run
-    total = 0.0
-    for trial, group in zip(short, groups, strict=True):
-        run = runs[trial.id]
-        if run is None:
-            return None
-        seconds_per_round = run.seconds / run.rounds
-        rounds = 0
-        for one in group:
-            rounds += one.data.prefix or one.data.rounds
-        total += seconds_per_round * rounds
-    return total
 
 
 def learner_and_data(trial: Trial) -> tuple[object, ...]:

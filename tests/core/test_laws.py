@@ -1,5 +1,6 @@
 """Laws that every registered learner obeys. A learner added to the registry gets them for free."""
 
+import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from ahpatron_cli.core import REGISTRY, Expansion, Learner, Player, choice, integer, real
+from ahpatron_cli.core import REGISTRY, Expansion, Kernel, Learner, Player, choice, integer, real
 from ahpatron_cli.core.errors import ParameterError
+from ahpatron_cli.core.points import DensePoints
 from ahpatron_cli.testing import (
     LAWS,
     Setting,
@@ -94,7 +96,21 @@ def test_law_with_classes_weights_and_ties(case: Case, law: str) -> None:
 # Laws that are broken -----------------------------------------------------------------------------
 
 
-FAULTS = ("unseeded", "leaking", "undeclared", "peeking", "lenient")
+FAULTS = (
+    "unseeded",
+    "global numbers",
+    "own generator",
+    "class attribute",
+    "global variable",
+    "undeclared",
+    "peeking",
+    "by block",
+    "lenient",
+    "wrong norm",
+    "dense",
+)
+CALLED = [0]
+"""A global variable that a faulty learner changes."""
 
 
 @dataclass
@@ -108,13 +124,25 @@ class Faulty(Learner):
     update_below = 0.5
     seen = [0]  # noqa: RUF012  # a count of the class, not of the pass
 
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+        if self.fault == "own generator":
+            self._own = np.random.default_rng(3)
+        return Expansion(kernel, classes)
+
     def update(self, f: Expansion, y: float, margin: float) -> None:
         match self.fault:
             case "unseeded":
                 y *= np.random.default_rng().random()
-            case "leaking":
+            case "global numbers":
+                y *= random.random()
+            case "own generator":
+                y *= self._own.random()
+            case "class attribute":
                 self.seen[0] += 1
                 y /= 1 + self.seen[0]
+            case "global variable":
+                CALLED[0] += 1
+                y /= 1 + CALLED[0]
             case "undeclared":  # and therefore not saved
                 self._seen = getattr(self, "_seen", 0) + 1
                 y /= 1 + self._seen
@@ -122,26 +150,52 @@ class Faulty(Learner):
                 self.update_below = -0.5
             case "peeking":  # at the examples of rounds to come
                 y *= 1 + f.K[-1].sum()
+            case "by block":
+                y /= 1 + f.t
+            case "dense":
+                y *= 1 + isinstance(f.block, DensePoints)
         f.add(y)
+        if self.fault == "wrong norm":
+            f.square = f.square + 1.0
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "law", "said"),
     [
-        ({"budget": 3}, "is above the budget, 3"),
-        ({"radius": 0.5}, "is above the radius"),
-        ({"fault": "unseeded"}, "no"),
-        ({"fault": "leaking"}, "no"),
-        ({"fault": "undeclared"}, "saved and resumed in between: no"),
-        ({"fault": "peeking"}, "no"),
-        ({"fault": "lenient"}, "updates after the mistake of round"),
-        ({"reference": lambda X, *_, **params: [0.0] * len(X)}, "equals its reference implementa"),
+        ({"budget": 3}, "budget_and_radius_hold", "is above the budget, 3"),
+        ({"radius": 0.5}, "budget_and_radius_hold", "is above the radius"),
+        ({"fault": "unseeded"}, "a_run_can_be_repeated", "not from self.rng"),
+        ({"fault": "global numbers"}, "a_run_can_be_repeated", "not from self.rng"),
+        ({"fault": "own generator"}, "pieces_are_one_stream", "`_own` is another random generator"),
+        ({"fault": "class attribute"}, "a_run_can_be_repeated", "share the class attribute `seen`"),
+        ({"fault": "global variable"}, "a_run_can_be_repeated", "such as a global variable"),
+        ({"fault": "undeclared"}, "pieces_are_one_stream", "state_fields does not have `_seen`"),
+        ({"fault": "peeking"}, "no_round_sees_a_later_one", "does not look ahead"),
+        ({"fault": "by block"}, "block_size_never_matters", "does not depend on the block size"),
+        ({"fault": "lenient"}, "every_mistake_is_an_update", "updates after the mistake of round"),
+        ({"fault": "wrong norm"}, "tracked_norm_is_the_norm", "tracks ‖f‖"),
+        ({"fault": "dense"}, "sparse_is_dense", "on sparse rows as on dense ones"),
     ],
+    ids=str,
 )
-def test_a_law_that_is_broken_is_named(params: dict[str, Any], said: str) -> None:
-    check_learner(Faulty)
-    with pytest.raises(AssertionError, match=said):
+def test_a_law_that_is_broken_is_named(params: dict[str, Any], law: str, said: str) -> None:
+    with pytest.raises(AssertionError, match=f"(?s)the law {law} is broken: .*{said}"):
         check_learner(Faulty, **params)
+
+
+def test_a_learner_without_faults_breaks_no_law() -> None:
+    check_learner(Faulty)
+
+
+def test_a_learner_that_differs_from_its_reference_is_told() -> None:
+    with pytest.raises(AssertionError, match="equals its reference implementation"):
+        check_learner(Faulty, lambda X, *_, **params: [0.0] * len(X))
+
+
+def test_numbers_that_the_tests_themselves_draw_are_not_changed() -> None:
+    make_generator = np.random.default_rng
+    check_learner(Faulty)
+    assert np.random.default_rng is make_generator
 
 
 def test_counts_are_compared_with_the_twin() -> None:

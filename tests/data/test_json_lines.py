@@ -1,0 +1,73 @@
+"""JSON lines: what each line means, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ahpatron_cli.data.cells import Texts
+from ahpatron_cli.data.json_lines import JsonReader
+from ahpatron_cli.data.source import open_source
+from ahpatron_cli.errors import UserError
+
+
+def columns_of(folder: Path, text: bytes) -> dict[str, list[object]]:
+    """The columns of a file with these lines."""
+    path = folder / "rows.jsonl"
+    path.write_bytes(text)
+    with open_source(str(path)) as source:
+        found = JsonReader(source).parse(text, 1, ())
+    columns: dict[str, list[object]] = {}
+    for name, values in found.columns.items():
+        columns[name] = values.tolist()
+        assert isinstance(values, Texts) == isinstance(columns[name][0], str)
+    return columns
+
+
+def test_nested_objects_and_lists_of_numbers_are_columns(tmp_path: Path) -> None:
+    found = columns_of(tmp_path, b'{"a": {"b": 1, "c": {"d": "x"}}, "e": [1, 2.5]}')
+    assert found == {"a.b": [1.0], "a.c.d": ["x"], "e.0": [1.0], "e.1": [2.5]}
+
+
+def test_absent_keys_and_null_are_missing(tmp_path: Path) -> None:
+    found = columns_of(tmp_path, b'{"a": "x", "b": true}\n\n{"a": null}\r\n {"b": false} ')
+    assert found == {"a": ["x", "", ""], "b": ["True", "", "False"]}
+
+
+def test_escapes_and_large_numbers(tmp_path: Path) -> None:
+    found = columns_of(tmp_path, b'{"a": "\\u00e9\\ud83d\\ude00", "b": 123456789012345678901}')
+    assert found == {"a": ["\u00e9\U0001f600"], "b": [float(123456789012345678901)]}
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"a": "\xff"}', "UTF-8"),
+        (b'{"a": "\\ud800"}', "no JSON"),
+        (b'{"a": NaN}', "no JSON"),
+        (b'{"a": 1e400}', "out of range"),
+        (b'{"a": ' + b"9" * 400 + b"}", "too large"),
+        (b'{"a": 1, "a": 2}', "occurs twice"),
+        (b'{"a": 1, "\\u0061": 2, "b": "\\u003a"}', "occurs twice"),
+        (b'{"a": {"b": 1}, "a.b": 2}', "two values"),
+        (b'{"a": ["x"]}', "list of something else"),
+        (b'{"a": 1} {"a": 2}', "no JSON"),
+        (b'{"a": 1', "no JSON"),
+        (b"3", "one JSON object"),
+        (b'{"a":' * 60 + b"1" + b"}" * 60, "nested"),
+        (b'{"a":' * 3000 + b"1" + b"}" * 3000, "nested"),
+    ],
+)
+def test_a_faulty_line_is_refused_with_its_number(tmp_path: Path, line: bytes, reason: str) -> None:
+    with pytest.raises(UserError, match=reason) as refused:
+        columns_of(tmp_path, b'{"a": 1}\n' + line + b'\n{"a": 2}\n')
+    assert refused.value.place is not None
+    assert refused.value.place.line == 2
+
+
+def test_an_object_over_several_lines_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        columns_of(tmp_path, b'{"a":\n1}\n{"b": 1} {"c": 2}\n')
+    assert refused.value.place is not None
+    assert refused.value.place.line == 1

@@ -615,7 +615,7 @@ def run_live(
     if output.predictions is None and (live.state or live.answers):
         output = replace(output, predictions=STDOUT)
     settings = replace(settings, output=output)
-    check_output(settings, job.paths)
+    check_output(settings, job.paths, is_service=True)
     with ExitStack() as opened:
         state = opened_state(job, settings, options, opened)
         job, options = continued(job, options, state)

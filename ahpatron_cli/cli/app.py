@@ -23,6 +23,7 @@ from ahpatron_cli.signals import ENDING, Terminated, leave_at_once_on_signals
 
 COMMANDS = {
     "run": "Run learners on LIBSVM files or tables and count their mistakes.",
+    "serve": "Serve a learner over HTTP, with a page to look at.",
     "sweep": "Run many trials: files x learners x settings x permutations.",
     "inspect": "Describe a data file or a model.",
     "report": "Show results of sweeps again: tables, matrix, plots, an HTML report.",

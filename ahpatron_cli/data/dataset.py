@@ -445,7 +445,7 @@ def load(
     file (see `Reader.sha256`), if it was read before.
     """
     reader = reader_of(source, preparation, continued)
-    parts = [replace(batch, rows=batch.stored) for batch in reader]
+    parts = [replace(batch, rows=batch.stored) for batch in reader.batches]
     whole = Batch.concatenate(parts)
     found = reader.sha256()
     if sha256 not in (None, found):

@@ -18,8 +18,11 @@ from ahpatron_cli.runner import RunResult
 from ahpatron_cli.settings import Output, RunSettings
 
 
-def check_output(settings: RunSettings, inputs: Sequence[str]) -> None:
-    """Check all output paths before a long run; a UserError if one cannot be written."""
+def check_output(settings: RunSettings, inputs: Sequence[str], *, is_service: bool = False) -> None:
+    """Check all output paths before a long run; a UserError if one cannot be written.
+
+    A service may answer in JSON lines, and continues its files.
+    """
     output = settings.output
     if output.predictions == STDOUT and "format" in settings.given:
         problem = f"--predictions - and --format {output.format} cannot share standard output"
@@ -32,7 +35,7 @@ def check_output(settings: RunSettings, inputs: Sequence[str]) -> None:
 
         picture_format(output.curve, "csv")
     if output.predictions:
-        check_predictions_path(output.predictions)
+        check_predictions_path(output.predictions, may_be_json=is_service)
     files = {
         "--out": output.out,
         "--curve": output.curve,

@@ -29,7 +29,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 OnFault: TypeAlias = Callable[[UserError], None] | None
 """What is called with each fault, which is then left out; None: the first one is raised."""
 
-DELIMITERS = ";|,"
+DELIMITERS = ";,|"
 """Delimiters besides the tab; of equally frequent ones the first counts."""
 PIECE = 1 << 18
 """Number of bytes requested at a time, for each `PIECE_COLUMNS` columns."""
@@ -563,7 +563,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 def delimiter_of(header: str) -> str:
     """The delimiter of a header line: a tab if there is one, because names may have the others."""
     unquoted = _QUOTED.sub("", header)
-    if "\t" in unquoted.strip():
+    if "\t" in unquoted:
         return "\t"
     return max(DELIMITERS, key=unquoted.count)
 

@@ -62,6 +62,8 @@ class Refusal(NamedTuple):
     error: UserError
     is_unmatched: bool = False
     """Whether it is a label for which no row was waiting."""
+    is_waiting: bool = False
+    """Whether it is a row whose id is already waiting for a label."""
     raw: bytes | None = None
     """The line as it came, if it is known."""
 
@@ -258,7 +260,8 @@ class Service:
                 problem = f"the row with the id {key!r} is already waiting for its label"
                 hint = "give each row an id of its own, and send its label without other cells"
                 error = bad_data(problem, self.run.path, int(batch.lines[number]), hint=hint)
-                return number, _refusal(batch, number, error)
+                refusal = _refusal(batch, number, error)
+                return number, refusal._replace(is_waiting=True)
             if np.isnan(batch.labels[number]):
                 new.add(key)
         return count, None

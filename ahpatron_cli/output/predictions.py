@@ -232,10 +232,13 @@ def _csv_cell(text: str) -> str:
     return safe
 
 
-def check_predictions_path(path: str) -> None:
+def check_predictions_path(path: str, *, may_be_json: bool = False) -> None:
     """Refuse a path with the suffix of another format; called before a long run."""
+    formats = {".csv": "csv"}
+    if may_be_json:
+        formats[".jsonl"] = "jsonl"
     if path != STDOUT:
-        format_of_suffix(path, "csv", {".csv": "csv"})
+        format_of_suffix(path, "csv", formats)
 
 
 def open_output(path: str | None) -> AbstractContextManager[Output]:

@@ -660,15 +660,10 @@ def _geometry(
     elif positive is None:
         unknown.append("A_T: requires two classes; --positive LABEL selects one")
     signs = np.where(labels == positive, 1.0, -1.0)
+    alignments: list[Alignment] = []
     if positive is not None:
         wanted = [sigma for sigma in (facts.get("sigma"), asked) if sigma is not None]
-        alignments = {
-            sigma: align(rows, signs, sigma=sigma, total=found["rows"])
-            for sigma in dict.fromkeys(wanted)
-        }
-        known = [one for one in alignments.values() if one is not None]
-        facts["alignments"] = tuple(known)
-        too_small = [sigma for sigma, one in alignments.items() if one is None]
+        alignments, too_small = _alignments(rows, signs, wanted, total=found["rows"])
         unknown += [f"A_T at σ = {short(sigma)}: {TOO_SMALL}" for sigma in too_small]
     if facts and not problem:
         encoded = labels if positive is None else signs
@@ -679,7 +674,26 @@ def _geometry(
             is_rare = labels == rare.label
             scale = found["scale"]
             facts |= _tried_weights(trial, is_rare, head=head, rare=rare.label, scale=scale)
-    return {**facts, "unknown": tuple(unknown)}
+    return {**facts, "alignments": tuple(alignments), "unknown": tuple(unknown)}
+
+
+def _alignments(
+    rows: CsrRows,
+    signs: Floats,
+    sigmas: Sequence[float],
+    *,
+    total: int,
+) -> tuple[list[Alignment], list[float]]:
+    """A_T at these values of σ, each once, and the values at which it cannot be computed."""
+    found: list[Alignment] = []
+    too_small: list[float] = []
+    for sigma in dict.fromkeys(sigmas):
+        alignment = align(rows, signs, sigma=sigma, total=total)
+        if alignment is None:
+            too_small.append(sigma)
+        else:
+            found.append(alignment)
+    return found, too_small
 
 
 def _tried_weights(

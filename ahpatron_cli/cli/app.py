@@ -29,7 +29,7 @@ COMMANDS = {
     "report": "Show results of sweeps again: tables, matrix, plots, an HTML report.",
     "predict": "Predict labels with a saved model, without learning.",
     "convert": "Convert a table (CSV, Parquet, Arrow) to LIBSVM text.",
-    "learners": "List all learners and kernels with their parameters, or describe some learners.",
+    "learners": "List all learners and kernels with their parameters, or describe some of them.",
 }
 """The commands with their descriptions, as the list of commands shows them without importing them.
 

@@ -833,8 +833,9 @@ def _advice(profile: Profile) -> list[str]:
         items.append(_advice_on_rare(rare, profile))
     items += _advice_on_columns(profile)
     if profile.contradictory:
-        rows = f"{profile.contradictory:,} rows"
-        items.append(f"{rows} contradict others: no learner gets all of them right")
+        rows = counted(profile.contradictory, "row")
+        verb = "contradicts" if profile.contradictory == 1 else "contradict"
+        items.append(f"{rows} {verb} others: no learner gets all of them right")
     if profile.advised_scale != "none":
         items.append(f"use --scale {profile.advised_scale}: {profile.reason}; metron needs none")
     elif profile.sigma:

@@ -36,6 +36,8 @@ from ahpatron_cli.sweep.trial import WEIGHT, Trial, weight_params
 
 Outcomes: TypeAlias = Mapping[str, Outcome]
 """The outcome of each trial that was run, by its id."""
+WeightGrid: TypeAlias = Mapping[float | str, Sequence[float]]
+"""The weights to try, by label."""
 
 WITH_A_FIELD = ("limit", "scale", "positive", "cost", "layout")
 """Options of the data that have a field of `TrialData`."""
@@ -62,7 +64,6 @@ def plan(
     preparation = preparation_of(settings.data, settings.tables, settings.given)
     grid = parse_weight_grid(settings.data, settings.tables)
     weights = {label: values[0] for label, values in grid.items() if len(values) == 1}
-    varied = {label: values for label, values in grid.items() if len(values) > 1}
     trials: dict[str, Trial] = {}
     seen: dict[str, str] = {}
     for number, path in enumerate(job.files):
@@ -85,11 +86,7 @@ def plan(
         mapped = folder / str(number)
         _store(dataset, mapped)
         data = _data_of(dataset, record, shuffled=order.permutes, weights=weights)
-        first = [
-            _weighed(_first_trial(setup, data, preparation, seed=order.seed), tuple(chosen))
-            for setup in setups
-            for chosen in _combinations(varied)
-        ]
+        first = _first_trials(setups, data, preparation, grid=grid, seed=order.seed)
         # permutation by permutation, so that results of an interrupted sweep are comparable
         for repeat, one in product(range(order.repeats), first):
             trial = replace(one, repeat=repeat, metrics=metrics, mapped=str(mapped))
@@ -144,6 +141,23 @@ def _data_of(
     )
 
 
+def _first_trials(
+    setups: Sequence[Setup],
+    data: TrialData,
+    preparation: Preparation,
+    *,
+    grid: WeightGrid,
+    seed: int,
+) -> list[Trial]:
+    """The trials of all setups and weights on the first permutation."""
+    varied = {label: values for label, values in grid.items() if len(values) > 1}
+    trials = []
+    for setup in setups:
+        trial = _first_trial(setup, data, preparation, seed=seed)
+        trials += [_weighed(trial, tuple(weights)) for weights in _combinations(varied)]
+    return trials
+
+
 def _first_trial(setup: Setup, data: TrialData, preparation: Preparation, *, seed: int) -> Trial:
     """The trial of a setup on the first permutation."""
     learner, kernel = setup.build()
@@ -161,7 +175,7 @@ def _first_trial(setup: Setup, data: TrialData, preparation: Preparation, *, see
 
 
 def _combinations(
-    weights: Mapping[float | str, Sequence[float]],
+    weights: WeightGrid,
 ) -> Iterator[Iterator[tuple[Number | str, float]]]:
     """All combinations of weights, each as pairs of label and weight, by label."""
     labels = sorted(weights, key=str)

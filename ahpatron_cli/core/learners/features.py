@@ -32,7 +32,7 @@ from ahpatron_cli.core.sketches import (
 CHANGES = 25
 """SkeGD: how often the features change by default.
 
-More often takes more time: 400 changes took ten times as long, with fewer mistakes on SUSY, and more
+400 changes took ten times as long, with fewer mistakes on SUSY, and more
 on a9a and cod-rna.
 """
 

@@ -62,6 +62,7 @@ PANELS = (
     "Guarantees",
     "Models",
     "Live streams",
+    "Server",
     "Sweep",
     "Output",
     RARE,
@@ -1142,6 +1143,60 @@ class RunSettings(Settings):
     live: Live = Live()
     operating_point: OperatingPoint = OperatingPoint()
     output: Output = Output()
+
+
+@dataclass(frozen=True)
+class Server(Group):
+    """Where `serve` listens, and to whom it answers."""
+
+    panel = "Server"
+
+    host: str = option(
+        "--host",
+        default="127.0.0.1",
+        belongs_to="call",
+        metavar="ADDRESS",
+        usual=True,
+        help="Address to listen on; any but this machine's own requires a token.",
+    )
+    port: int = option(
+        "--port",
+        default=8000,
+        belongs_to="call",
+        metavar="N",
+        usual=True,
+        below=65_536,
+        help="Port to listen on; 0 for any that is free.",
+    )
+    token_file: str | None = option(
+        "--token-file",
+        default=None,
+        belongs_to="call",
+        metavar="FILE",
+        help="File with the token that clients must send as `Authorization: Bearer TOKEN`; "
+        "without it the environment variable AHPATRON_TOKEN is used, if there is one.",
+    )
+    allow_origin: tuple[str, ...] = option(
+        "--allow-origin",
+        default=(),
+        belongs_to="call",
+        metavar="ORIGIN",
+        help="Let pages of this origin (https://example.org) call the server; repeatable.",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ServeSettings(Settings):
+    """Settings of `serve`."""
+
+    learning: Learning = Learning()
+    data: Annotated[Data, Only("positive", "classes", "weight", "scale", "warm_up")] = Data()
+    tables: Tables = Tables()
+    live: Annotated[Live, Without("answers", "on_fault", "max_rate")] = Live()
+    models: Annotated[Models, Only("save_every")] = Models()
+    operating_point: OperatingPoint = OperatingPoint()
+    server: Server = Server()
+    output: Annotated[Output, Only("window", "quiet", "verbose")] = Output()
 
 
 @dataclass(frozen=True, eq=False)

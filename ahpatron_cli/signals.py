@@ -11,7 +11,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -83,18 +83,29 @@ class Watch:
         """Time of the next report."""
         self._figures: Callable[[bool], None] | None = None
         self._before_waiting: Callable[[], None] | None = None
+        self._waiting: Callable[[], AbstractContextManager[object]] = nullcontext
+        self._on_signal: Callable[[int], None] | None = None
 
     @contextmanager
     def ending_stream(
         self,
         figures: Callable[[bool], None],
         before_waiting: Callable[[], None] | None = None,
+        *,
+        waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
+        on_signal: Callable[[int], None] | None = None,
     ) -> Iterator[None]:
         """Context manager: signals end the stream; `figures(asked)` is called each minute (False)
-        and on SIGUSR1 (True), `before_waiting` before the reader waits for a pipe."""
+        and on SIGUSR1 (True), `before_waiting` before the reader waits for a pipe.
+
+        The reader waits inside of `waiting()`. With `on_signal`, this is called instead of ending
+        the stream.
+        """
         self._due = time.monotonic() + HEARTBEAT
         self._figures = figures
         self._before_waiting = before_waiting
+        self._waiting = waiting
+        self._on_signal = on_signal
         before = signal.signal(signal.SIGUSR1, self._ask)
         _answer(self._end)
         try:
@@ -106,6 +117,8 @@ class Watch:
             signal.signal(signal.SIGUSR1, before)
             self._figures = None
             self._before_waiting = None
+            self._waiting = nullcontext
+            self._on_signal = None
             self.ended_by = None
 
     def end_stream(self, by: signal.Signals) -> None:
@@ -113,6 +126,9 @@ class Watch:
         self.ended_by = by.name
 
     def _end(self, number: int, frame: FrameType | None) -> None:
+        if self._on_signal is not None:
+            self._on_signal(number)
+            return
         self.ended_by = signal.Signals(number).name
         raise_on_signals()
 
@@ -136,8 +152,13 @@ class Watch:
         if self._before_waiting is not None:
             self._before_waiting()
         self.look()
-        while not poll.poll(1e3 * _LATENCY):  # signals do not interrupt it (PEP 475)
+        while not self._has_come(poll):
             self.look()
+
+    def _has_come(self, poll: select.poll) -> bool:
+        """Whether something has come, after waiting for a moment."""
+        with self._waiting():
+            return bool(poll.poll(1e3 * _LATENCY))  # signals do not interrupt it (PEP 475)
 
 
 watch = Watch()

@@ -102,7 +102,7 @@ def test_blocks_that_are_not_run_say_why() -> None:
         for block, _ in blocks(page)
         if block.mark.startswith("not run: ")
     ]
-    assert len(excused) < 12, excused
+    assert len(excused) < 15, excused
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "README.md"])

@@ -515,7 +515,7 @@ def test_options_of_tables_are_those_of_the_command_line(
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"mising": "mean"}, "table has no option 'mising': one of missing, category, drop"),
+        ({"gaps": "mean"}, "table has no option 'gaps': one of missing, category, drop"),
         ({"missing": "median"}, "missing must be one of"),
         ({"category": ["jobs"]}, "no column has the name 'jobs'"),
     ],

@@ -23,12 +23,13 @@ from ahpatron_cli.signals import ENDING, Terminated, leave_at_once_on_signals
 
 COMMANDS = {
     "run": "Run learners on LIBSVM files or tables and count their mistakes.",
+    "serve": "Serve a learner over HTTP, with a page to look at.",
     "sweep": "Run many trials: files x learners x settings x permutations.",
     "inspect": "Describe a data file or a model.",
     "report": "Show results of sweeps again: tables, matrix, plots, an HTML report.",
     "predict": "Predict labels with a saved model, without learning.",
     "convert": "Convert a table (CSV, Parquet, Arrow) to LIBSVM text.",
-    "learners": "List all learners and kernels with their parameters, or describe some learners.",
+    "learners": "List all learners and kernels with their parameters, or describe some of them.",
 }
 """The commands with their descriptions, as the list of commands shows them without importing them.
 

@@ -91,33 +91,20 @@ def _inspect_data(path: str, settings: InspectSettings) -> ExitCode:
 
 def _inspect_model(path: str, settings: InspectSettings) -> ExitCode:
     """Print the learner, parameters and state of a model, which is read in full."""
-    from ahpatron_cli.core.metric_expansion import most_relevant
-    from ahpatron_cli.explanation import column_relevances, stored_examples
+    from ahpatron_cli.explanation import stored_examples
     from ahpatron_cli.model_file import load_model
-    from ahpatron_cli.output.inspect_text import model_text, model_to_json, show
+    from ahpatron_cli.output.inspect_text import model_document, model_text, show
     from ahpatron_cli.output.predictions import label_names
     from ahpatron_cli.setups import model_learner
 
     model = load_model(path, model_learner(settings.saved))
     run = model.run(path)
-    relevance = most_relevant([loop.f for loop in run.player.loops], 10)
     written = datetime.fromtimestamp(model.written, UTC).isoformat(timespec="seconds")
     examples = None
     if settings.explanation.examples is not None:
         names = label_names(model.header.labels, model.header.schema)
         most = settings.explanation.examples
-        examples = stored_examples(model, run.player, names, most)
-    document = model_to_json(
-        model.header,
-        run.result().record,
-        relevance,
-        by_column=column_relevances(run.player, model.header.schema),
-        examples=examples,
-        path=path,
-        written=written,
-        last_reset=run.player.last_reset,
-        memories=run.memories(),
-        live=model.live,
-    )
+        examples = stored_examples(model, run.player, names, most=most)
+    document = model_document(model, run, path=path, written=written, examples=examples)
     show(settings.document.format, document, model_text)
     return ExitCode.OK

@@ -6,7 +6,7 @@ import signal
 import time
 from bisect import insort
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -16,9 +16,10 @@ from msgspec import structs, to_builtins
 
 from ahpatron_cli import __version__
 from ahpatron_cli.atomic import exists, is_file, open_at, write_atomically
+from ahpatron_cli.cli.run_job import RunJob
 from ahpatron_cli.cli.run_output import check_output, export, print_documents, rate_code
 from ahpatron_cli.cli.run_progress import RunProgress
-from ahpatron_cli.cli.session import RunJob, no_learner, warn_about
+from ahpatron_cli.cli.session import no_learner, warn_about
 from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.core.errors import ParameterError, StateError
 from ahpatron_cli.core.registry import find_learner
@@ -33,7 +34,7 @@ from ahpatron_cli.live.state_file import StateFile
 from ahpatron_cli.model_file import Model, OptionValue, damaged, to_bytes
 from ahpatron_cli.output.answers import AnswerWriter
 from ahpatron_cli.output.predictions import STDOUT, label_names, open_output
-from ahpatron_cli.records import RunDocument
+from ahpatron_cli.records import DataRecord, RunDocument
 from ahpatron_cli.runner import Run, begin, with_sigma
 from ahpatron_cli.settings import all_options, listed
 from ahpatron_cli.signals import deferred, watch
@@ -85,7 +86,12 @@ class LiveSession:
         self._mistakes = 0
         """Drifts and mistakes that the log has taken note of."""
         self._progress = RunProgress(self.stderr)
-        self._monitor = Monitor(
+        self._monitor = self.make_monitor()
+
+    def make_monitor(self) -> Monitor:
+        """What tells others how the service is doing."""
+        live = self.settings.live
+        return Monitor(
             live.log,
             live.prometheus,
             show=self.stderr.answer,
@@ -98,15 +104,27 @@ class LiveSession:
         """Run until the stream ends, by itself, by a signal, or by a fault."""
         with ExitStack() as opened:
             opened.callback(self._monitor.close)
-            opened.enter_context(watch.ending_stream(self._every_minute, self._answer_faults))
-            source = opened.enter_context(open_source(self._path))
+            opened.enter_context(self.watched())
+            source = opened.enter_context(self.open_source())
             self._begin(source, opened)
             with self._shown(source):
                 self._read()
-            self.ended_by = watch.ended_by
+            self.ended_by = self.end()
             if self.fault is not None:
                 self.ended_by = "fault"
             self._finish()
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Context manager of the stream: what signals do, and what is done each minute."""
+        return watch.ending_stream(self._every_minute, self._answer_faults)
+
+    def end(self) -> str | None:
+        """Name of the signal that has ended the stream; None if none did."""
+        return watch.ended_by
+
+    def open_source(self) -> Source:
+        """Where the rows come from."""
+        return open_source(self._path)
 
     def _begin(self, source: Source, opened: ExitStack) -> None:
         """Read the first rows, and make or restore the learner."""
@@ -148,8 +166,12 @@ class LiveSession:
     def _preparation(self) -> Preparation:
         """How rows are prepared; the first ones are waited for only if options require it."""
         waits = any(setup.auto_sigma for setup in self.job.setups)
-        preparation = replace(self.job.preparation, may_lack_labels=True)
-        return replace(preparation, requires_rows=True) if waits else preparation
+        return replace(
+            self.job.preparation,
+            may_lack_labels=True,
+            has_late_labels=True,
+            requires_rows=waits or self.job.preparation.requires_rows,
+        )
 
     def _begin_counting(self, service: Service) -> None:
         """Note where the stream continues, and say so."""
@@ -259,7 +281,7 @@ class LiveSession:
             if isinstance(found, Refusal):
                 self._leave_out(found)
             else:
-                self._answered(found)
+                self.answered(found)
 
     def _answer_faults(self) -> None:
         """Answer faulty rows behind which no other rows have come yet."""
@@ -275,7 +297,7 @@ class LiveSession:
 
     # Answers --------------------------------------------------------------------------------------
 
-    def _answered(self, answers: AnsweredRows) -> None:
+    def answered(self, answers: AnsweredRows) -> None:
         """Write the answers to some rows, and do what is due."""
         self._count_lines(int(answers.lines[-1]))
         if self._writer is not None:
@@ -393,11 +415,8 @@ class LiveSession:
         try:
             self._save_state()
         except UserError as error:
-            self.stderr.warn(
-                f"the state is not saved, and saving it is tried again: {error}", timed=True
-            )
-            path = self.state.path if self.state else None
-            self._monitor.event("not saved", path=path, reason=error.problem)
+            assert self.state is not None
+            self.log_not_saved(self.state, error)
 
     def _save_state(self) -> None:
         """Save the state if anything has happened since it was saved."""
@@ -408,13 +427,28 @@ class LiveSession:
         lines = service.counts.lines
         if not self.state.is_behind((rounds, lines)):
             return
-        started = time.perf_counter()
         model = service.model(self._features(), self.options)
-        self.state.save(model, progress=(rounds, lines))
-        seconds = round(time.perf_counter() - started, 3)
+        self.write_state(self.state, model, (rounds, lines))
+
+    def write_state(self, state: StateFile, model: Model, progress: tuple[int, int]) -> None:
+        """Write the state, of which `progress` has the rounds and the lines, and log it."""
+        started = time.perf_counter()
+        state.save(model, progress=progress)
+        self.log_saved(state, progress, time.perf_counter() - started)
+
+    def log_saved(self, state: StateFile, progress: tuple[int, int], seconds: float) -> None:
+        """Log that the state was saved."""
+        rounds, lines = progress
         self._monitor.event(
-            "saved", path=self.state.path, rounds=rounds, lines=lines, seconds=seconds
+            "saved", path=state.path, rounds=rounds, lines=lines, seconds=round(seconds, 3)
         )
+
+    def log_not_saved(self, state: StateFile, error: UserError) -> None:
+        """Say and log that the state could not be saved."""
+        self.stderr.warn(
+            f"the state is not saved, and saving it is tried again: {error}", timed=True
+        )
+        self._monitor.event("not saved", path=state.path, reason=error.problem)
 
     def _features(self) -> int:
         """Number of features that were seen, also by earlier processes."""
@@ -431,9 +465,13 @@ class LiveSession:
         if rejects is not None:
             self._rejects = _appended(rejects)
             opened.callback(self._rejects.close)
+        self._writer = self.open_answers(dataset, opened)
+
+    def open_answers(self, dataset: StreamedRows, opened: ExitStack) -> AnswerWriter | None:
+        """Where the answers go; None if nobody asked for them."""
         path = self.settings.output.predictions
         if path is None:
-            return
+            return None
         size = 0
         if path == STDOUT:
             output = opened.enter_context(open_output(path))
@@ -442,7 +480,7 @@ class LiveSession:
                 size = Path(path).stat().st_size
             output = opened.enter_context(open_at(path, size))
         schema = dataset.encoder.schema
-        self._writer = AnswerWriter(
+        return AnswerWriter(
             output,
             self._answer_format(dataset),
             id_name=schema.id if schema else None,
@@ -478,24 +516,15 @@ class LiveSession:
             write_atomically(self.settings.models.save, to_bytes(model))
         read = dataset.finish(requires_labels=False)
         result = service.run.result()
-        warn_about(self.job, dataset, read, [service.run.setup], [result], self.stderr)
-        record = service.record(self.ended_by)
-        names = read.record.label_names
-        labels = service.labels()
-        data = structs.replace(
-            read.record,
-            rounds=record.rounds,
-            labels=labels,
-            label_names=names[: len(labels)] if names else None,
+        warn_about(
+            self.job,
+            dataset,
+            read=read,
+            setups=[service.run.setup],
+            results=[result],
+            stderr=self.stderr,
         )
-        self.document = RunDocument(
-            version=__version__,
-            data=data,
-            runs=[record],
-            load_seconds=0.0,
-            shuffled=False,
-            certified=None,
-        )
+        self.document = self._document_of(read.record)
         if self._monitor.is_needed:
             self._show_figures(last=True)
         reason = self.fault.problem if self.fault else None
@@ -504,6 +533,23 @@ class LiveSession:
         )
         if failed is not None and self.fault is None:
             self.fault = failed
+
+    def _document_of(self, data: DataRecord) -> RunDocument:
+        """The report of the stream; `data` is what was read of it."""
+        service = self._begun(self._service)
+        record = service.record(self.ended_by)
+        labels = service.labels()
+        names = None
+        if data.label_names:
+            names = data.label_names[: len(labels)]
+        return RunDocument(
+            version=__version__,
+            data=structs.replace(data, rounds=record.rounds, labels=labels, label_names=names),
+            runs=[record],
+            load_seconds=0.0,
+            shuffled=False,
+            certified=None,
+        )
 
     def exit_code(self) -> ExitCode:
         """The exit code; a fault that ended the stream is raised."""
@@ -581,16 +627,10 @@ def run_live(
     if output.predictions is None and (live.state or live.answers):
         output = replace(output, predictions=STDOUT)
     settings = replace(settings, output=output)
-    check_output(settings, job.paths, is_live=True)
+    check_output(settings, job.paths, is_service=True)
     with ExitStack() as opened:
-        state = None
-        if live.state is not None:
-            source = job.setups[0].source
-            state = opened.enter_context(StateFile(live.state, source, settings.models.save_every))
-            if state.model is not None:
-                _check_options(state.model, settings, options)
-                options = state.model.header.options
-                job = replace(job, setups=[state.model.setup])
+        state = opened_state(job, settings, options, opened)
+        job, options = continued(job, options, state)
         session = LiveSession(job, settings, stderr, state=state, options=options)
         session.run()
         assert session.document is not None
@@ -598,6 +638,31 @@ def run_live(
             export(output, [session.document], [])
         print_documents(output, [session.document], stderr)
         return session.exit_code()
+
+
+def opened_state(
+    job: RunJob, settings: RunSettings, options: dict[str, OptionValue], opened: ExitStack
+) -> StateFile | None:
+    """The file of --state, locked, whose options agree with those given; None without --state."""
+    path = settings.live.state
+    if path is None:
+        return None
+    if len(job.setups) > 1:
+        raise usage("a live stream with these options requires one learner", "use one -l")
+    state = StateFile(path, job.setups[0].source, settings.models.save_every)
+    opened.enter_context(state)
+    if state.model is not None:
+        _check_options(state.model, settings, options)
+    return state
+
+
+def continued(
+    job: RunJob, options: dict[str, OptionValue], state: StateFile | None
+) -> tuple[RunJob, dict[str, OptionValue]]:
+    """Job and options of a live stream: those of the state, if there is one."""
+    if state is None or state.model is None:
+        return job, options
+    return replace(job, setups=[state.model.setup]), state.model.header.options
 
 
 def _check_options(model: Model, settings: RunSettings, options: dict[str, OptionValue]) -> None:

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
-from ahpatron_cli.settings import RunSettings, all_options, parts_of
+from ahpatron_cli.settings import RunSettings, all_options
 from ahpatron_cli.signals import deferred, raise_on_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ahpatron_cli.checkpoints import SavedRun
-    from ahpatron_cli.cli.session import RunJob, Session
+    from ahpatron_cli.cli.run_job import RunJob
+    from ahpatron_cli.cli.session import Session
     from ahpatron_cli.cli.stderr import Stderr
-    from ahpatron_cli.model_file import OptionValue
-    from ahpatron_cli.runner import RunOptions, Setup
 
 Paths = Annotated[
     list[str] | None,
@@ -49,27 +48,21 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     --shuffle and --repeats hold the file in memory.
     """
     from ahpatron_cli.cli.live import check_live, is_live, run_live, wants_service
+    from ahpatron_cli.cli.run_job import decisive, job_of, setups_of
     from ahpatron_cli.cli.run_output import check_output
-    from ahpatron_cli.cli.session import RunJob
     from ahpatron_cli.cli.stderr import Stderr
-    from ahpatron_cli.setups import preparation_of
 
     raise_on_signals()  # after the imports, during which exceptions may be swallowed
     stderr = Stderr(settings.output.quiet, settings.output.verbose)
     _check_resumed(settings)
     notes: list[str] = []
-    setups = _setups(settings, notes.append)
-    job = RunJob(
-        setups=setups,
-        options=_run_options(settings, setups),
-        preparation=preparation_of(settings.data, settings.tables, settings.given),
-        paths=_files(paths, settings),
-    )
+    setups = setups_of(settings, notes.append)
+    job = job_of(settings, setups, _files(paths, settings))
     check_live(settings, job.paths)
     if is_live(job.paths) and wants_service(settings):
         for note in notes:
             stderr.note(note)
-        return run_live(job, settings, _decisive(settings), stderr)
+        return run_live(job, settings, decisive(settings), stderr)
     check_output(settings, job.paths)
     saved = _saved_run(job, settings, stderr)
     for note in [*notes, *_without_effect(job, settings)]:
@@ -92,44 +85,6 @@ def _check_resumed(settings: RunSettings) -> None:
             raise usage(f"{option.flag} cannot be combined with --resume", hint)
     if "seed" in settings.given and not settings.order.shuffle:
         raise usage("--seed with --resume requires --shuffle: the model has its own seed")
-
-
-def _setups(settings: RunSettings, note: Callable[[str], None]) -> list[Setup]:
-    """The learners to run with their parameters."""
-    from ahpatron_cli.setups import resumed_setup, single_setups
-
-    if settings.models.resume:
-        return [resumed_setup(settings.learning)]
-    setups = single_setups(settings.learning, settings.tables, settings.given, note=note)
-    theorem = settings.guarantees.theorem
-    if theorem is None:
-        return setups
-    from ahpatron_cli.certify import satisfying
-
-    return satisfying(theorem, setups)
-
-
-def _run_options(settings: RunSettings, setups: list[Setup]) -> RunOptions:
-    """The options of the passes."""
-    from ahpatron_cli.runner import RunOptions
-    from ahpatron_cli.setups import check_weights, parse_threshold, parse_weights
-
-    weights = parse_weights(settings.data, settings.tables)
-    check_weights(weights, setups)
-    return RunOptions(
-        repeats=settings.order.repeats,
-        seed=settings.order.seed,
-        shuffle=settings.order.permutes,
-        jobs=settings.order.jobs,
-        metrics=settings.output.metrics,
-        window=settings.output.window or 0,
-        curve=settings.output.curve is not None,
-        weights=weights,
-        probability=settings.operating_point.probability,
-        threshold=parse_threshold(settings.operating_point.threshold),
-        certify=settings.guarantees.certify,
-        theorem=settings.guarantees.theorem,
-    )
 
 
 def _files(given: list[str] | None, settings: RunSettings) -> list[str]:
@@ -179,6 +134,7 @@ def _saved_run(job: RunJob, settings: RunSettings, stderr: Stderr) -> SavedRun |
     if not (models.save or models.resume or models.checkpoint):
         return None
     from ahpatron_cli.checkpoints import CHECKPOINT_EVERY, SavedRun
+    from ahpatron_cli.cli.run_job import decisive
 
     if not len(job.paths) == len(job.setups) == job.options.repeats == 1:
         problem = "a model requires one file, one learner and one pass"
@@ -193,22 +149,8 @@ def _saved_run(job: RunJob, settings: RunSettings, stderr: Stderr) -> SavedRun |
         checkpoint=models.checkpoint,
         every=models.save_every or CHECKPOINT_EVERY,
         learner=job.setups[0].source,
-        options=_decisive(settings),
+        options=decisive(settings),
     )
-
-
-def _decisive(settings: RunSettings) -> dict[str, OptionValue]:
-    """Values of the options that decide the rounds of a run, without those that are not set.
-
-    The learner is left out: a model has its name and the hash of its file.
-    """
-    found: dict[str, OptionValue] = {}
-    for group, part in parts_of(RunSettings).items():
-        for name, option in part.options.items():
-            value = getattr(getattr(settings, group), name)
-            if option.belongs_to != "call" and name != "learner" and value:
-                found[option.saved_as] = sorted(value) if option.is_repeatable else value
-    return found
 
 
 def _without_effect(job: RunJob, settings: RunSettings) -> Iterator[str]:

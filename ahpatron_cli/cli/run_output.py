@@ -18,10 +18,10 @@ from ahpatron_cli.runner import RunResult
 from ahpatron_cli.settings import Output, RunSettings
 
 
-def check_output(settings: RunSettings, inputs: Sequence[str], *, is_live: bool = False) -> None:
+def check_output(settings: RunSettings, inputs: Sequence[str], *, is_service: bool = False) -> None:
     """Check all output paths before a long run; a UserError if one cannot be written.
 
-    The answers of a live stream may also be JSON lines.
+    A service may answer in JSON lines, and continues its files.
     """
     output = settings.output
     if output.predictions == STDOUT and "format" in settings.given:
@@ -35,7 +35,7 @@ def check_output(settings: RunSettings, inputs: Sequence[str], *, is_live: bool 
 
         picture_format(output.curve, "csv")
     if output.predictions:
-        check_predictions_path(output.predictions, is_live=is_live)
+        check_predictions_path(output.predictions, may_be_json=is_service)
     files = {
         "--out": output.out,
         "--curve": output.curve,

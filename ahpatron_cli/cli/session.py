@@ -17,6 +17,7 @@ from msgspec import structs
 
 from ahpatron_cli import __version__
 from ahpatron_cli.answers import Answers
+from ahpatron_cli.cli.run_job import RunJob
 from ahpatron_cli.cli.run_output import curves_of
 from ahpatron_cli.cli.run_progress import RunProgress
 from ahpatron_cli.cli.stderr import Stderr
@@ -25,7 +26,6 @@ from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import (
     Dataset,
-    Preparation,
     ReadData,
     RowsInMemory,
     load,
@@ -40,7 +40,6 @@ from ahpatron_cli.records import Curve, RunDocument
 from ahpatron_cli.runner import (
     Observer,
     Run,
-    RunOptions,
     RunResult,
     Setup,
     begin,
@@ -57,16 +56,6 @@ from ahpatron_cli.signals import watch
 if TYPE_CHECKING:
     from ahpatron_cli.checkpoints import SavedRun
     from ahpatron_cli.core.certificates import Certificate
-
-
-@dataclass(frozen=True)
-class RunJob:
-    """What `run` does: these learners on these files."""
-
-    paths: Sequence[str]
-    setups: Sequence[Setup]
-    preparation: Preparation
-    options: RunOptions
 
 
 @dataclass(frozen=True)
@@ -142,10 +131,10 @@ class Session:
         warn_about(
             self.job,
             finished.dataset,
-            finished.read,
-            finished.setups,
-            finished.results,
-            self.stderr,
+            read=finished.read,
+            setups=finished.setups,
+            results=finished.results,
+            stderr=self.stderr,
         )
         return self._report(finished)
 
@@ -340,6 +329,7 @@ class Session:
 def warn_about(
     job: RunJob,
     dataset: Dataset,
+    *,
     read: ReadData,
     setups: Sequence[Setup],
     results: Sequence[RunResult],

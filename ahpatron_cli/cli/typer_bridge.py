@@ -116,8 +116,8 @@ def check_combinations(options: dict[str, Option], given: Given) -> None:
     for name, option in options.items():
         if name not in given:
             continue
-        if option.requires and given.isdisjoint(option.requires):
-            required = [options[one].flag for one in option.requires]
+        required = [options[one].flag for one in option.requires if one in options]
+        if required and given.isdisjoint(option.requires):
             raise usage(f"{option.flag} requires {listed(required)}")
         for other in option.excludes:
             if other in given:

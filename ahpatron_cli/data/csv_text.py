@@ -29,7 +29,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 OnFault: TypeAlias = Callable[[UserError], None] | None
 """What is called with each fault, which is then left out; None: the first one is raised."""
 
-DELIMITERS = ";|,"
+DELIMITERS = ";,|"
 """Delimiters besides the tab; of equally frequent ones the first counts."""
 PIECE = 1 << 18
 """Number of bytes requested at a time, for each `PIECE_COLUMNS` columns."""
@@ -189,7 +189,13 @@ class CsvReader:
         self._piece = PIECE
         if pieces is None:
             pieces = self._records()
-        first = next(pieces, b"\n")
+        rest = self._read_header(next(pieces, b"\n"))
+        self._pieces: Iterator[bytes] = pieces
+        if rest:
+            self._pieces = chain([rest], pieces)
+
+    def _read_header(self, first: bytes) -> bytes:
+        """Read the names of the columns; return what follows them in this piece."""
         head = first
         if self._has_one_line_per_row:  # faults in later lines are not those of the header
             head = first.partition(b"\n")[0] + b"\n"
@@ -203,10 +209,7 @@ class CsvReader:
         wanted = PIECE * max(times, 1)
         self._piece = min(wanted, MAX_LINE)
         self._line += lines
-        rest = first.split(b"\n", lines)[-1]
-        self._pieces: Iterator[bytes] = pieces
-        if rest:
-            self._pieces = chain([rest], pieces)
+        return first.split(b"\n", lines)[-1]
 
     def batches(
         self,
@@ -560,7 +563,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 def delimiter_of(header: str) -> str:
     """The delimiter of a header line: a tab if there is one, because names may have the others."""
     unquoted = _QUOTED.sub("", header)
-    if "\t" in unquoted.strip():
+    if "\t" in unquoted:
         return "\t"
     return max(DELIMITERS, key=unquoted.count)
 

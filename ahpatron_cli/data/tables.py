@@ -68,11 +68,13 @@ class TableReader(Reader):
         data: Data = Data(),  # noqa: B008 - it cannot change
         *,
         may_lack_labels: bool = True,
+        has_late_labels: bool = False,
         on_wait: Callable[[int], None] = lambda rows: None,
         on_fault: OnFault = None,
     ) -> None:
         super().__init__(source, data, on_wait)
         self._may_lack_labels = may_lack_labels
+        self._has_late_labels = has_late_labels
         self._on_fault = on_fault
         self._categories = frozenset(options.category)
         self._spelling = options.spelling if schema is None else schema.spelling
@@ -88,26 +90,34 @@ class TableReader(Reader):
         """The first rows of a pipe, from which its schema was inferred."""
         remarks: tuple[str, ...] = ()
         if schema is None:
-            read_names(source, reader, None if on_fault is None else _ignore)
-            options.check(reader.names, reader.path)
-            if source.rereadable:
-                found = self._infer_from_file(options)
-            else:
-                found = self._infer_from_pipe(options)
+            found = self._infer(options)
             schema = found.schema
             remarks = found.notes
-            _check_labels(schema, options.labels, reader.path)
-        id_column = schema.id if schema.id in reader.names else None
-        if isinstance(reader, JsonReader):
+        id_column = options.id or None
+        if id_column is None and self._may_have(schema.id):
             id_column = schema.id
-        if options.id:
-            id_column = options.id
         self.schema: Schema = msgspec.structs.replace(schema, id=id_column)
         """The schema of the table."""
         if not isinstance(reader, JsonReader):  # a key that is absent is a missing cell
             self.schema.check_columns(reader.names, reader.path)
         width = len(schema.features)
         self.info = FileInfo(width, remarks=remarks)
+
+    def _may_have(self, column: str | None) -> bool:
+        """Whether rows may have this column; those of JSON lines may have any."""
+        return isinstance(self._reader, JsonReader) or column in self._reader.names
+
+    def _infer(self, options: TableOptions) -> Inferred:
+        """Infer the schema from the rows."""
+        reader = self._reader
+        read_names(self.source, reader, None if self._on_fault is None else _ignore)
+        options.check(reader.names, reader.path)
+        if self.source.rereadable:
+            found = self._infer_from_file(options)
+        else:
+            found = self._infer_from_pipe(options)
+        _check_labels(found.schema, options.labels, reader.path)
+        return found
 
     def _infer_from_file(self, options: TableOptions) -> Inferred:
         """Infer the schema from all rows, which are read again later."""
@@ -168,8 +178,8 @@ class TableReader(Reader):
                 yield batch
 
     def _encoded(self, cells: Cells, path: str) -> Iterator[Batch]:
-        """The rows as batches; labels without rows, which live streams may have, in their own."""
-        if self.source.rereadable:
+        """The rows as batches; late labels, which have no other cells, in their own."""
+        if not self._has_late_labels:
             yield self.schema.encode(cells, path, self.unseen)
             return
         features = [column.name for column in self.schema.columns]

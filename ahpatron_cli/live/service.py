@@ -62,6 +62,8 @@ class Refusal(NamedTuple):
     error: UserError
     is_unmatched: bool = False
     """Whether it is a label for which no row was waiting."""
+    is_waiting: bool = False
+    """Whether it is a row whose id is already waiting for a label."""
     raw: bytes | None = None
     """The line as it came, if it is known."""
 
@@ -258,7 +260,8 @@ class Service:
                 problem = f"the row with the id {key!r} is already waiting for its label"
                 hint = "give each row an id of its own, and send its label without other cells"
                 error = bad_data(problem, self.run.path, int(batch.lines[number]), hint=hint)
-                return number, _refusal(batch, number, error)
+                refusal = _refusal(batch, number, error)
+                return number, refusal._replace(is_waiting=True)
             if np.isnan(batch.labels[number]):
                 new.add(key)
         return count, None
@@ -273,16 +276,17 @@ class Service:
             if key:
                 own = rows.take(np.array([number]))
                 scores = np.array(given.scores[number], ndmin=1)
-                row = RememberedRow(own.columns, own.values, scores, chosen[number])
+                row = RememberedRow(
+                    columns=own.columns,
+                    values=own.values,
+                    scores=scores,
+                    chosen=chosen[number],
+                )
                 self.remembered.add(key, row)
 
     def _unmatched(self, batch: Batch, number: int) -> UserError:
         """The error for a label for which no row is waiting."""
         line = int(batch.lines[number])
-        if batch.ids is None:
-            problem = "this line has a label and no other cell"
-            hint = "`--id COLUMN` names the row to which the label belongs"
-            return bad_data(problem, self.run.path, line, hint=hint)
         key = _id(batch, number)
         problem = f"no row with the id {key!r} is waiting for a label"
         hint = (
@@ -424,7 +428,12 @@ def _results(part: Batch, answered: Answered) -> Iterator[AnsweredRows | Refusal
     count = len(answered.given.chosen)
     if count:
         done = part.part(slice(0, count))
-        yield AnsweredRows(done.lines, done.ids, done.labels, answered.given)
+        yield AnsweredRows(
+            lines=done.lines,
+            ids=done.ids,
+            labels=done.labels,
+            given=answered.given,
+        )
     if answered.error is not None:
         yield _refusal(part, count, answered.error)
 

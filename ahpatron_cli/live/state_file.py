@@ -57,17 +57,17 @@ class StateFile(AbstractContextManager["StateFile"]):
 
         If this fails, the file stays as it was.
         """
+        self.write(to_bytes(model), progress=progress)
+
+    def write(self, content: bytes, *, progress: tuple[int, int]) -> None:
+        """Write the bytes of a state, as `save` does."""
         try:
-            self.write(to_bytes(model))
+            write_atomically(self.path, content)
         except UserError:
             self.failures += 1
             raise
-        self._saved = progress
-
-    def write(self, content: bytes) -> None:
-        """Replace the file."""
-        write_atomically(self.path, content)
         self.saved_at = time.time()
+        self._saved = progress
 
     def is_behind(self, progress: tuple[int, int]) -> bool:
         """Whether anything was learned or answered since the last save."""

@@ -9,11 +9,12 @@ from msgspec import to_builtins
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core.learners.metron import Memories
+from ahpatron_cli.core.metric_expansion import most_relevant
 from ahpatron_cli.core.state import State
 from ahpatron_cli.data.labels import show as show_label
 from ahpatron_cli.data.source import STDIN_NAME
-from ahpatron_cli.explanation import ColumnRelevance, StoredExample
-from ahpatron_cli.model_file import Header
+from ahpatron_cli.explanation import ColumnRelevance, StoredExample, column_relevances
+from ahpatron_cli.model_file import Header, Model
 from ahpatron_cli.number_text import counted, percent, share, short
 from ahpatron_cli.output.escape import visible
 from ahpatron_cli.output.formats import json_text, write
@@ -29,6 +30,7 @@ from ahpatron_cli.records import (
     plain_params,
     run_to_json,
 )
+from ahpatron_cli.runner import Run
 from ahpatron_cli.sigma import SUGGESTED_LEARNER
 
 T = TypeVar("T")
@@ -323,6 +325,29 @@ def _tried(profile: Profile) -> Json:
 # Models -------------------------------------------------------------------------------------------
 
 
+def model_document(
+    model: Model,
+    run: Run,
+    *,
+    path: str,
+    written: str | None,
+    examples: Sequence[StoredExample] | None = None,
+) -> Json:
+    """Description of a model, and of the run that continues it, as JSON."""
+    return model_to_json(
+        model.header,
+        run.result().record,
+        most_relevant([loop.f for loop in run.player.loops], 10),
+        by_column=column_relevances(run.player, model.header.schema),
+        examples=examples,
+        path=path,
+        written=written,
+        last_reset=run.player.last_reset,
+        memories=run.memories(),
+        live=model.live,
+    )
+
+
 def model_to_json(
     model: Header,
     record: RunRecord,
@@ -331,7 +356,7 @@ def model_to_json(
     by_column: Sequence[ColumnRelevance],
     examples: Sequence[StoredExample] | None,
     path: str,
-    written: str,
+    written: str | None,
     last_reset: int | None,
     memories: Sequence[Memories],
     live: State | None,
@@ -342,12 +367,6 @@ def model_to_json(
     entry for each learner with a tracker: one, or one per class. `live` is what a state of a live
     stream has in addition.
     """
-    run = run_to_json(record)
-    del run["this_file"]
-    del run["params"]
-    params: Json = plain_params({**model.kernel_params, **model.params})
-    if not model.kernel:
-        params = {"sigma": None, **params}
     since_reset = None
     if last_reset is not None:
         since_reset = record.rounds - last_reset
@@ -360,8 +379,8 @@ def model_to_json(
         "made_by": model.version,
         "data": _data_to_json(model),
         "kernel": model.kernel,
-        "params": params,
-        **run,
+        "params": _params_to_json(model),
+        **_counts_to_json(record),
         "last_reset": last_reset,
         "rounds_since_reset": since_reset,
         "relevance": _relevance_to_json(model, relevance) or None,
@@ -370,6 +389,22 @@ def model_to_json(
         "examples": to_builtins(examples),
         "live": _live_to_json(live),
     }
+
+
+def _params_to_json(model: Header) -> Json:
+    """Parameters of kernel and learner; there is always a sigma."""
+    params: Json = plain_params({**model.kernel_params, **model.params})
+    if not model.kernel:
+        return {"sigma": None, **params}
+    return params
+
+
+def _counts_to_json(record: RunRecord) -> Json:
+    """What was counted over all files."""
+    run = run_to_json(record)
+    del run["this_file"]
+    del run["params"]
+    return run
 
 
 def _live_to_json(live: State | None) -> Json | None:

@@ -94,6 +94,16 @@ def test_answers_are_json_lines_if_asked_for(ahpatron: Ahpatron) -> None:
     assert (fourth["line"], fourth["label"]) == (4, 0)
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_answers_in_a_file_are_continued_with_the_state(ahpatron: Ahpatron, name: str) -> None:
+    """The suffix decides the format."""
+    for rows in (b"1 1:1\n-1 1:2\n", b"1 1:3\n"):
+        ahpatron.succeed(*STATE, "--predictions", name, stdin=rows)
+    written = ahpatron.read(name).splitlines()
+    assert len(written) == 3 + (name == "a.csv")
+    assert written[-1].startswith('{"line": 1' if name == "a.jsonl" else "1,")
+
+
 def test_a_pipe_without_these_options_prints_its_table(ahpatron: Ahpatron) -> None:
     done = ahpatron.succeed("run", "-", stdin=b"1 1:1\n-1 1:-1\n")
     assert "Mistakes %" in done.out

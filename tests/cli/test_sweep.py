@@ -337,10 +337,14 @@ def test_the_best_command_by_another_metric_measures_it(results: Path, ahpatron:
     assert best_command(measured)[-1] == "--metrics"
 
 
-TABLE = "id,city,age,code,y\n" + "".join(
-    f"r{number},{'Bonn' if number % 3 else ''},{number % 11},{number % 4},{'ab'[number % 5 == 0]}\n"
-    for number in range(60)
-)
+def _line(number: int) -> str:
+    city = "Bonn" if number % 3 else ""
+    day = f"{number % 9 + 1:02}/03/2024"
+    price = f'"{number % 7},5"' if number % 8 else "unknown"
+    return f"r{number},{city},{number % 11},{number % 4},{day},{price},{'ab'[number % 5 == 0]}\n"
+
+
+TABLE = "id,city,age,code,day,price,y\n" + "".join(map(_line, range(60)))
 DATA_OPTIONS: dict[str, tuple[str, ...]] = {
     "limit": ("--limit", "50"),
     "scale": ("--scale", "minmax"),
@@ -351,6 +355,9 @@ DATA_OPTIONS: dict[str, tuple[str, ...]] = {
     "drop": ("--drop", "city"),
     "category": ("--category", "code"),
     "missing": ("--missing", "zero"),
+    "na": ("--na", "unknown"),
+    "decimal": ("--decimal", ","),
+    "date_format": ("--date-format", "DD/MM/YYYY"),
     "max_features": ("--max-features", "20"),
     "layout": ("--layout", "sparse"),
     "seed": ("--seed", "7"),

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ahpatron_cli import OnlineKernelClassifier
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.cells import Spelling, days, readings
+from ahpatron_cli.data.csv_text import delimiter_of
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.data.table_options import TableOptions
@@ -117,13 +118,10 @@ def test_leading_zeros_are_noted() -> None:
 
 @pytest.mark.parametrize("marker", ["n.a.", "-999", "-"])
 def test_a_text_or_number_of_ones_own_stands_for_a_missing_cell(marker: str) -> None:
-    reader = opened(as_csv(["1", marker, "3"]), na=(marker,))
-    assert reader.schema.features == ["c", "c missing"]
-    assert Batch.concatenate(list(reader)).stored.dense()[:, 1:].tolist() == [
-        [1, 0],
-        [0, 1],
-        [3, 0],
-    ]
+    reader = opened(f"c;d;y\n1;5;0\n{marker};5;1\n3;5;0\n", na=(marker,))
+    assert reader.schema.features == ["c", "c missing", "d"]
+    rows = Batch.concatenate(list(reader)).stored.dense()
+    assert rows[:, 1:].tolist() == [[1, 0, 5], [0, 1, 5], [3, 0, 5]]
 
 
 def test_a_number_that_stands_for_a_missing_cell_is_compared_by_value() -> None:
@@ -272,3 +270,23 @@ def test_a_data_frame_with_text_is_read_as_the_options_say() -> None:
     assert model.schema_.columns[1].fill == pytest.approx(
         (days("2024-02-01") or 0) / 2 + (days("2024-04-03") or 0) / 2
     )
+
+
+# Delimiters ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter"),
+    [
+        ("day, x\twho", "\t"),
+        ('"at ""q"""\twho', "\t"),
+        ("price, net;y", ";"),
+        ("a,b;c,d", ","),
+        ('"a;b;c",d', ","),
+        ("a|b", "|"),
+    ],
+)
+def test_the_delimiter_is_found_in_a_header_whose_names_have_others(
+    header: str, delimiter: str
+) -> None:
+    assert delimiter_of(header) == delimiter

@@ -1,0 +1,227 @@
+"""`ahpatron serve`: the learner behind HTTP, with a page to look at."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ahpatron_cli.errors import ExitCode, Place, UserError, usage
+from ahpatron_cli.live.monitor import FIGURES_EVERY
+from ahpatron_cli.settings import RunSettings, ServeSettings
+from ahpatron_cli.signals import raise_on_signals
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from ahpatron_cli.cli.server.app import Columns
+    from ahpatron_cli.cli.server.exchange import Exchange
+    from ahpatron_cli.cli.server.session import ServedSession
+    from ahpatron_cli.cli.stderr import Stderr
+    from ahpatron_cli.live.state_file import StateFile
+    from ahpatron_cli.settings import Server, Tables
+
+TOKEN = "AHPATRON_TOKEN"
+"""The environment variable with the token."""
+GRACE_SECONDS = 3
+"""Time for the requests in flight when the server stops."""
+
+EXAMPLES = """
+  ahpatron serve --label fraud --classes no,yes --id payment --state payments.npz
+  curl --json '{"payment": "p1", "amount": 131.39, "hour": 14}' localhost:8000/predict
+  curl --json '{"payment": "p1", "fraud": "no"}' localhost:8000/label
+"""
+
+
+def serve(*, settings: ServeSettings) -> ExitCode:
+    """Serve a learner over HTTP, with a page to look at.
+
+    It answers rows and learns their labels, now or later. Requests and answers are
+    JSON: POST /predict, /learn and /label. GET / is a page with the figures,
+    /metrics has them for Prometheus, /openapi.json describes all. The learner is
+    that of `run -`; --state keeps it.
+    """
+    _check_installed()
+    from ahpatron_cli.cli.live import continued, opened_state
+    from ahpatron_cli.cli.run_job import decisive, job_of, setups_of
+    from ahpatron_cli.cli.server.exchange import NAME, Exchange
+    from ahpatron_cli.cli.server.session import ServedSession
+    from ahpatron_cli.cli.stderr import Stderr
+
+    raise_on_signals()
+    if settings.tables.label is None and settings.live.state is None:
+        raise usage("--label COLUMN is missing", "it names the label in the JSON objects")
+    token = _token(settings.server)
+    stderr = Stderr(settings.output.quiet, settings.output.verbose)
+    asked = _as_of_run(settings)
+    job = job_of(asked, setups_of(asked, stderr.note), [NAME])
+    with ExitStack() as opened:
+        state = opened_state(job, asked, decisive(asked), opened)
+        job, options = continued(job, decisive(asked), state)
+        columns = _columns(settings.tables, state)
+        listening = opened.enter_context(_listening(settings.server))
+        front = _Front(listening, settings.server, columns, token, stderr)
+        session = ServedSession(
+            job,
+            asked,
+            stderr,
+            state=state,
+            options=options,
+            exchange=Exchange(),
+            on_start=lambda: front.start(session),
+            on_stop=front.stop,
+        )
+        try:
+            session.run()
+        finally:
+            front.stop()
+            session.exchange.abandon()
+            front.wait()
+        return session.exit_code()
+
+
+def _columns(tables: Tables, state: StateFile | None) -> Columns:
+    """The names of label and id: as given, or those of the state."""
+    from ahpatron_cli.cli.server.app import Columns
+
+    if state is None or state.model is None:
+        assert tables.label is not None
+        return Columns(label=tables.label, id=tables.id)
+    schema = state.model.header.schema
+    if schema is None:
+        problem = "the state is that of LIBSVM text, and requests are rows of a table"
+        raise UserError(problem, code=ExitCode.BAD_DATA, place=Place(state.path))
+    return Columns(label=schema.label, id=tables.id or schema.id)
+
+
+@dataclass
+class _Front:
+    """The HTTP server in front of a session, in a thread of its own."""
+
+    listening: socket.socket
+    options: Server
+    columns: Columns
+    token: bytes | None
+    stderr: Stderr
+    server: uvicorn.Server | None = None
+    thread: threading.Thread | None = None
+
+    def start(self, session: ServedSession) -> None:
+        """Take requests from now on."""
+        self.server = self._made(session)
+        self.thread = threading.Thread(
+            target=self._answer_requests,
+            args=(self.server, session.exchange),
+            name="http",
+            daemon=True,
+        )
+        self.thread.start()
+        self.stderr.note(f"serving on {_address(self.listening)}")
+
+    def _made(self, session: ServedSession) -> uvicorn.Server:
+        import uvicorn
+
+        from ahpatron_cli.cli.server.app import application
+        from ahpatron_cli.cli.server.connections import BoundedProtocol
+        from ahpatron_cli.cli.server.guard import Guard, Limits
+
+        limits = Limits()
+        guard = Guard(self.token, limits)
+        origins = self.options.allow_origin
+        config = uvicorn.Config(
+            application(session, guard, self.columns, origins=origins),
+            http=BoundedProtocol,
+            ws="none",
+            lifespan="off",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=limits.head,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        return uvicorn.Server(config)
+
+    def _answer_requests(self, server: uvicorn.Server, exchange: Exchange) -> None:
+        try:
+            server.run(sockets=[self.listening])
+        finally:
+            exchange.close()  # the learner answers what it has, and ends
+
+    def stop(self) -> None:
+        """Take no more requests, and answer those in flight."""
+        if self.server is not None:
+            self.server.should_exit = True
+
+    def wait(self) -> None:
+        """Wait until all connections are closed."""
+        if self.thread is not None:
+            self.thread.join(GRACE_SECONDS + 1)
+
+
+def _check_installed() -> None:
+    """Refuse to begin without the extra `serve`."""
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        hint = "install them: `pip install 'ahpatron-cli[serve]'`"
+        raise usage("serve requires starlette and uvicorn", hint) from None
+
+
+def _token(server: Server) -> bytes | None:
+    """The token that clients must send; refuses to serve other machines without one."""
+    token = os.environ.get(TOKEN, "").encode()
+    if server.token_file is not None:
+        path = server.token_file
+        try:
+            token = Path(path).read_bytes().strip()
+        except OSError as error:
+            problem = f"the token cannot be read: {error.strerror or error}"
+            raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
+        if not token:
+            raise usage(f"there is no token in {path}", "`openssl rand -hex 32` makes one")
+    if not token and not _is_loopback(server.host):
+        hint = f"give a token: --token-file FILE, or the environment variable {TOKEN}"
+        raise usage(f"--host {server.host} lets other machines in, which requires a token", hint)
+    return token or None
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _as_of_run(settings: ServeSettings) -> RunSettings:
+    """The settings of a live run with the same options."""
+    return RunSettings(
+        learning=settings.learning,
+        data=settings.data,
+        tables=settings.tables,
+        live=replace(settings.live, on_fault="skip"),
+        models=settings.models,
+        operating_point=settings.operating_point,
+        output=replace(settings.output, window=settings.output.window or FIGURES_EVERY),
+        given=settings.given,
+    )
+
+
+def _listening(server: Server) -> socket.socket:
+    """The socket on which the server listens."""
+    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+    try:
+        return socket.create_server((server.host, server.port), family=family, backlog=1024)
+    except OSError as error:
+        problem = f"{server.host}, port {server.port}: {error.strerror or error}"
+        hint = "another port: --port N, or --port 0 for any that is free"
+        raise UserError(problem, code=ExitCode.CANNOT_CREATE, hint=hint) from None
+
+
+def _address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}/"

@@ -1,0 +1,202 @@
+"""The routes of the server: what a request asks for, and how the answer is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ahpatron_cli import __version__
+from ahpatron_cli.cli.server import page
+from ahpatron_cli.cli.server.exchange import Closed
+from ahpatron_cli.cli.server.guard import Guard, Refused, Row
+from ahpatron_cli.cli.server.session import ServedSession
+
+T = TypeVar("T")
+_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+
+
+class Columns(NamedTuple):
+    """Names of the columns that are not features."""
+
+    label: str
+    id: str | None
+
+
+def application(
+    session: ServedSession, guard: Guard, columns: Columns, *, origins: Sequence[str]
+) -> Starlette:
+    """The application that answers requests with this session; pages of `origins` may call it."""
+    routes = _Routes(session, guard, columns)
+    middleware = []
+    if origins:
+        allowed = Middleware(
+            CORSMiddleware,
+            allow_origins=list(origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
+        middleware.append(allowed)
+    return Starlette(
+        middleware=middleware,
+        routes=[
+            Route("/", routes.page, methods=["GET"]),
+            Route("/predict", routes.predict, methods=["POST"]),
+            Route("/learn", routes.learn, methods=["POST"]),
+            Route("/label", routes.label, methods=["POST"]),
+            Route("/health", routes.health, methods=["GET"]),
+            Route("/metrics", routes.metrics, methods=["GET"]),
+            Route("/model", routes.model, methods=["GET"]),
+            Route("/openapi.json", routes.openapi, methods=["GET"]),
+        ],
+        exception_handlers={Refused: _refused, HTTPException: _no_route, Exception: _failed},
+    )
+
+
+class _Routes:
+    """A method for each route."""
+
+    def __init__(self, session: ServedSession, guard: Guard, columns: Columns) -> None:
+        self._session = session
+        self._guard = guard
+        self._label = columns.label
+        self._id = columns.id
+
+    async def predict(self, request: Request) -> Response:
+        """Answer rows, which are remembered by id; labels in them are not looked at."""
+        return await self._play(request, self._without_label)
+
+    async def learn(self, request: Request) -> Response:
+        """Answer rows and learn their labels."""
+        return await self._play(request, self._with_label)
+
+    async def label(self, request: Request) -> Response:
+        """Learn labels of rows that were answered before."""
+        return await self._play(request, self._label_of_id)
+
+    def _without_label(self, row: Row) -> bytes:
+        if self._label not in row.cells:
+            return row.text
+        cells = {name: cell for name, cell in row.cells.items() if name != self._label}
+        return msgspec.json.encode(cells)
+
+    def _with_label(self, row: Row) -> bytes:
+        if row.cells.get(self._label) is None:
+            raise Refused(400, "this row has no label", row=row.number, field=self._label)
+        return row.text
+
+    def _label_of_id(self, row: Row) -> bytes:
+        if self._id is None:
+            raise Refused(400, "labels cannot come later: the server was started without --id")
+        for name in (self._id, self._label):
+            if row.cells.get(name) is None:
+                raise Refused(400, f"{name!r} is missing", row=row.number, field=name)
+        if len(row.cells) > 2:
+            problem = f"only {self._id!r} and {self._label!r} are expected; /learn takes whole rows"
+            raise Refused(400, problem, row=row.number)
+        return row.text
+
+    async def _play(self, request: Request, line_of: Callable[[Row], bytes]) -> Response:
+        """Answer an object with an object, and a list with a list."""
+        started = time.perf_counter()
+        self._guard.check(request)
+        exchange = self._session.exchange
+        if exchange.waiting >= self._guard.limits.waiting:
+            raise Refused(429, "too many requests are waiting")
+        rows, is_list = await self._guard.rows(request)
+        try:
+            answers = await exchange.ask([line_of(row) for row in rows])
+        except Closed:
+            raise Refused(503, "the server is stopping") from None
+        self._session.history.note_request(len(rows), time.perf_counter() - started)
+        if is_list:
+            return _json(b"[" + b",".join(answer.body for answer in answers) + b"]")
+        return _json(answers[0].body, answers[0].status)
+
+    async def _look(self, request: Request, look: Callable[[], T]) -> T:
+        """What `look` finds at the learner, while this has nothing to do."""
+        self._guard.check(request)
+        session = self._session
+
+        def locked() -> T:
+            with session.exchange.lock:
+                if not session.has_begun:
+                    raise Refused(503, "the learner begins with the first row")
+                return look()
+
+        return await run_in_threadpool(locked)
+
+    async def health(self, request: Request) -> Response:
+        """Whether the server takes requests: for load balancers, which have no token."""
+        if self._session.exchange.is_closed:
+            raise Refused(503, "the server is stopping")
+        return _json(b'{"status":"ok"}')
+
+    async def metrics(self, request: Request) -> Response:
+        """The figures for Prometheus."""
+        text = await self._look(request, self._session.exposition)
+        kind = "text/plain; version=0.0.4; charset=utf-8"
+        return Response(text, media_type=kind, headers=_HEADERS)
+
+    async def model(self, request: Request) -> Response:
+        """The model, as `ahpatron inspect --json` shows it."""
+        return _json(await self._look(request, self._session.description))
+
+    async def page(self, request: Request) -> Response:
+        """The page with the figures."""
+        try:
+            text = page.to_html(await self._look(request, self._session.view))
+        except Refused as refused:
+            if refused.status != 503:
+                raise
+            text = page.before_first_row()
+        headers = {**_HEADERS, "Content-Security-Policy": page.policy()}
+        return Response(text, media_type="text/html", headers=headers)
+
+    async def openapi(self, request: Request) -> Response:
+        """The description of all this for machines."""
+        self._guard.check(request)
+        text = Path(__file__).with_name("openapi.json").read_text("utf-8")
+        return _json(text.replace('"VERSION"', f'"{__version__}"').encode())
+
+
+def _json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    every = {**_HEADERS, **(headers or {})}
+    return Response(body, status, media_type="application/json", headers=every)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """The answer to a request that is refused."""
+    assert isinstance(error, Refused)
+    headers = {}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = 'Basic realm="ahpatron", charset="UTF-8"'
+    if error.status in (429, 503):
+        headers["Retry-After"] = "1"
+    if error.status in (408, 413):
+        headers["Connection"] = "close"  # the rest of the body is not read
+    body = msgspec.json.encode({"error": error.reason, **error.fields})
+    return _json(body, error.status, headers)
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    """The answer to a path or a method that there is not."""
+    assert isinstance(error, HTTPException)
+    body = msgspec.json.encode({"error": error.detail})
+    return _json(body, error.status_code, dict(error.headers or {}))
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """The answer if the server itself has a fault; stderr has the traceback."""
+    return _json(msgspec.json.encode({"error": "a fault of the server; see its log"}), 500)

@@ -1,0 +1,58 @@
+"""Connections of the server: bounded in number, and closed if no request comes in time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+MOST_CONNECTIONS = 512
+"""More connections than these are closed at once."""
+HEAD_SECONDS = 10.0
+"""A connection whose request line and headers are not complete by then is closed."""
+
+
+class BoundedProtocol(H11Protocol):
+    """A connection that is closed if its client sends nothing, or too slowly.
+
+    uvicorn limits the time between two requests only. A client that opens connections and never
+    sends a request would hold them for ever.
+    """
+
+    head_seconds: ClassVar[float] = HEAD_SECONDS
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
+            return
+        self._head_timer = self.loop.call_later(self.head_seconds, self._close_if_waiting)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._answers_request():
+            self._stop_timer()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._stop_timer()
+        self._head_timer = self.loop.call_later(self.head_seconds, self._close_if_waiting)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._stop_timer()
+
+    def _answers_request(self) -> bool:
+        """Whether the head of a request has come, and its response is not complete."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _close_if_waiting(self) -> None:
+        if not self._answers_request() and not self.transport.is_closing():
+            self.transport.close()
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None

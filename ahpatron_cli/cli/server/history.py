@@ -1,0 +1,102 @@
+"""What the page shows of the past: mistake rates, drifts, answers, latencies; bounded memory."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+MOST_POINTS = 400
+"""If the curve has more points, every second one is dropped."""
+MOST_EVENTS = 50
+LAST_ANSWERS = 12
+LATENCIES = 2000
+SPEED_SECONDS = 10.0
+"""Rows a second are counted over so many seconds."""
+
+EventKind: TypeAlias = Literal["drift", "reset"]
+
+
+class Point(NamedTuple):
+    """The mistake rate at a round."""
+
+    round: int
+    rate: float
+
+
+class Event(NamedTuple):
+    """A drift or a reset."""
+
+    round: int
+    kind: EventKind
+
+
+class Shown(NamedTuple):
+    """An answer as the page lists it; all cells are text."""
+
+    time: str
+    key: str
+    prediction: str
+    score: str
+    label: str
+    is_mistake: bool
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds from the arrival of a request to its answer."""
+
+    median: float
+    p99: float
+
+
+class History:
+    """The past of a service, as far as the page shows it."""
+
+    most_answers = LAST_ANSWERS
+
+    def __init__(self) -> None:
+        self.points: list[Point] = []
+        self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
+        self.answers: deque[Shown] = deque(maxlen=LAST_ANSWERS)
+        self._latencies: deque[float] = deque(maxlen=LATENCIES)
+        self._arrivals: deque[tuple[float, int]] = deque(maxlen=LATENCIES)
+        self._step = 1
+        """A point is kept if so many rounds have passed since the last one."""
+
+    def note_rate(self, rounds: int, rate: float) -> None:
+        """Note the mistake rate at a round."""
+        if self.points and rounds - self.points[-1].round < self._step:
+            return
+        self.points.append(Point(rounds, rate))
+        if len(self.points) > MOST_POINTS:
+            self.points = self.points[::2]
+            span = self.points[-1].round - self.points[0].round
+            self._step = max(1, 2 * span // MOST_POINTS)
+
+    def note_event(self, rounds: int, kind: EventKind) -> None:
+        """Note a drift or a reset."""
+        self.events.append(Event(rounds, kind))
+
+    def note_request(self, rows: int, seconds: float) -> None:
+        """Note that a request for so many rows was answered."""
+        self._latencies.append(1e3 * seconds)
+        self._arrivals.append((time.monotonic(), rows))
+
+    @property
+    def latency(self) -> Latency | None:
+        """Latency of the last requests; None if there were none."""
+        if not self._latencies:
+            return None
+        median, p99 = np.percentile(list(self._latencies), [50, 99])
+        return Latency(median=float(median), p99=float(p99))
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows answered or learned per second in the last seconds."""
+        since = time.monotonic() - SPEED_SECONDS
+        rows = sum(count for moment, count in self._arrivals if moment >= since)
+        return rows / SPEED_SECONDS

@@ -166,8 +166,12 @@ class LiveSession:
     def _preparation(self) -> Preparation:
         """How rows are prepared; the first ones are waited for only if options require it."""
         waits = any(setup.auto_sigma for setup in self.job.setups)
-        preparation = replace(self.job.preparation, may_lack_labels=True)
-        return replace(preparation, requires_rows=True) if waits else preparation
+        return replace(
+            self.job.preparation,
+            may_lack_labels=True,
+            has_late_labels=True,
+            requires_rows=waits or self.job.preparation.requires_rows,
+        )
 
     def _begin_counting(self, service: Service) -> None:
         """Note where the stream continues, and say so."""

@@ -61,6 +61,8 @@ class Preparation:
     """Whether --sigma auto or --warm-up asks for the first rows of a stream before round 1."""
     may_grow: bool = True
     """Whether columns and categories are added to an open schema as they appear."""
+    has_late_labels: bool = False
+    """Whether a line with a label and no other cell is the label of an earlier row."""
 
     @property
     def learns_scale(self) -> bool:
@@ -508,6 +510,7 @@ def reader_of(
             on_wait=on_wait,
             on_faulty_row=on_faulty_row,
             may_grow=preparation.may_grow and not source.rereadable,
+            has_late_labels=preparation.has_late_labels,
         )
     return _table_reader(source, preparation, schema, on_wait=on_wait, faults=faults)
 
@@ -544,6 +547,7 @@ def _table_reader(
         schema,
         data=preparation.data,
         may_lack_labels=preparation.may_lack_labels,
+        has_late_labels=preparation.has_late_labels,
         on_wait=on_wait,
         on_fault=faults.add_of_table if faults else None,
     )

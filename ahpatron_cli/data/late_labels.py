@@ -12,6 +12,7 @@ from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.cells import MISSING, Cells, Dates, Texts, Values
 from ahpatron_cli.data.schema import Schema
+from ahpatron_cli.errors import bad_data
 
 Flags = NDArray[np.bool_]
 
@@ -46,7 +47,11 @@ def _missing(values: Values) -> Flags:
 
 
 def label_batch(cells: Cells, schema: Schema, path: str) -> Batch:
-    """Labels without rows, as a batch."""
+    """Labels without rows, as a batch; without ids, they belong to no row and are refused."""
+    if schema.id is None:
+        problem = "this line has a label and no other cell"
+        hint = "`--id COLUMN` names the row to which the label belongs"
+        raise bad_data(problem, path, int(cells.lines[0]), hint=hint)
     count = len(cells.lines)
     rows = CsrRows(
         indptr=np.zeros(count + 1, dtype=np.int64),
@@ -54,9 +59,7 @@ def label_batch(cells: Cells, schema: Schema, path: str) -> Batch:
         values=np.empty(0),
         width=1,
     )
-    ids = None
-    if schema.id:
-        ids = np.array(cells.texts(schema.id).tolist(), dtype=object)
+    ids = np.array(cells.texts(schema.id).tolist(), dtype=object)
     labels = schema.label_numbers(cells, path)
     alone = np.ones(count, dtype=bool)
     return Batch(rows, labels, cells.lines, ids=ids, label_only=alone)

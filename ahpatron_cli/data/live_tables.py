@@ -46,8 +46,10 @@ class LiveTableReader(Reader):
         on_wait: Callable[[int], None] = lambda rows: None,
         on_faulty_row: OnFaultyRow | None = None,
         may_grow: bool = True,
+        has_late_labels: bool = False,
     ) -> None:
         super().__init__(source, data, on_wait, on_faulty_row)
+        self._has_late_labels = has_late_labels
         self._line = 1
         on_long_line = None if on_faulty_row is None else self._skip_long_line
         self._spelling = options.spelling if schema is None else schema.spelling
@@ -178,6 +180,8 @@ class LiveTableReader(Reader):
             return []
         exact = [self.schema.id] if self.schema.id else []
         cells = self._spelling.cleaned(cells, exact)
+        if not self._has_late_labels:
+            return [self._batch(cells)]
         others = {self.schema.label, self.schema.id, *self.schema.dropped}
         features = [name for name in cells.columns if name not in others]
         parts = split(cells, features, self.schema.label)

@@ -68,11 +68,13 @@ class TableReader(Reader):
         data: Data = Data(),  # noqa: B008 - it cannot change
         *,
         may_lack_labels: bool = True,
+        has_late_labels: bool = False,
         on_wait: Callable[[int], None] = lambda rows: None,
         on_fault: OnFault = None,
     ) -> None:
         super().__init__(source, data, on_wait)
         self._may_lack_labels = may_lack_labels
+        self._has_late_labels = has_late_labels
         self._on_fault = on_fault
         self._categories = frozenset(options.category)
         self._spelling = options.spelling if schema is None else schema.spelling
@@ -168,8 +170,8 @@ class TableReader(Reader):
                 yield batch
 
     def _encoded(self, cells: Cells, path: str) -> Iterator[Batch]:
-        """The rows as batches; labels without rows, which live streams may have, in their own."""
-        if self.source.rereadable:
+        """The rows as batches; late labels, which have no other cells, in their own."""
+        if not self._has_late_labels:
             yield self.schema.encode(cells, path, self.unseen)
             return
         features = [column.name for column in self.schema.columns]

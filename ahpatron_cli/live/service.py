@@ -282,10 +282,6 @@ class Service:
     def _unmatched(self, batch: Batch, number: int) -> UserError:
         """The error for a label for which no row is waiting."""
         line = int(batch.lines[number])
-        if batch.ids is None:
-            problem = "this line has a label and no other cell"
-            hint = "`--id COLUMN` names the row to which the label belongs"
-            return bad_data(problem, self.run.path, line, hint=hint)
         key = _id(batch, number)
         problem = f"no row with the id {key!r} is waiting for a label"
         hint = (

@@ -212,3 +212,21 @@ def test_pending_rows_are_taken_once_and_the_oldest_is_forgotten() -> None:
         pending.add("c", None)
     with pytest.raises(ValueError, match="at least 1"):
         Pending(limit=0)
+
+
+def test_a_label_alone_is_a_fault_of_a_service_without_ids(ahpatron: Ahpatron) -> None:
+    rows = b"a,y\n1,0\n,1\n2,1\n3,0\n"
+    outcome = ahpatron.process("run", "-", "--label", "y", "--answers", "csv", stdin=rows)
+    assert outcome.code == 65
+    assert ":3" in outcome.err
+    assert "--id" in outcome.err
+
+
+def test_a_row_of_missing_cells_counts_in_a_plain_pipe_as_in_a_file(ahpatron: Ahpatron) -> None:
+    rows = b"a,y\n1,0\n,1\n2,1\n,0\n3,0\n,1\n"
+    (ahpatron.folder / "rows.csv").write_bytes(rows)
+    command = ("--label", "y", "-l", "perceptron", "--format", "json")
+    counted = ("rounds", "mistakes", "updates", "support_size")
+    piped = json.loads(ahpatron.process("run", "-", *command, stdin=rows).out)["runs"][0]
+    read = json.loads(ahpatron.process("run", "rows.csv", *command).out)["runs"][0]
+    assert [piped[name] for name in counted] == [read[name] for name in counted]

@@ -270,10 +270,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
         Several calls give the predictions of one `fit` on all rows up to rounding, and identical
         ones if the number of rows per call is a multiple of 64. Learners whose defaults depend on
-        the number of rounds require `horizon` for this. Invalid rows leave the estimator unchanged.
-        If learning fails or is interrupted, the estimator keeps what it learned from complete
-        blocks of 64 rows, and `player_.tally.rounds` is the number of all rows learned; a first
-        call that fails has no effect. The first call decides the columns and categories of a table.
+        the number of rounds require `horizon` for this. The first call decides the columns and
+        categories of a table. Invalid rows leave the estimator unchanged, and so does a first call
+        that fails. If a later one fails or is interrupted, complete blocks of 64 rows are learned;
+        `player_.tally.rounds` is the number of all rows learned.
 
         Parameters
         ----------
@@ -956,10 +956,15 @@ def configured(
         kernel_params={param: value for param, value in known.items() if param in of_kernel},
         source=name if is_path(name) else None,
     )
+    return _built(setup)
+
+
+def _built(setup: Setup) -> tuple[Learner, Kernel]:
+    """The learner and the kernel of a setup; a fault of a parameter is a ValueError."""
     try:
         return setup.build()
     except ParameterError as error:
-        raise ValueError(f"{kind.name}: {error}") from None
+        raise ValueError(f"{setup.kind.name}: {error}") from None
 
 
 def _not_of_default(learner: str, param: str) -> ParameterError:

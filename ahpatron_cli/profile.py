@@ -71,7 +71,7 @@ MOST_HINTS = 3
 """Largest number of different hints on the faults of a table."""
 RARE = 0.1
 """Share of rows below which a class counts as rare."""
-TRIED_COSTS = (2.0, 5.0, 10.0, 20.0)
+TRIED_WEIGHTS = (2.0, 5.0, 10.0, 20.0)
 """Weights of a rare label that are tried."""
 GIVES_AWAY = 0.1
 """Mistakes of a rule on one column, relative to the baseline, below which it is suspicious."""
@@ -94,10 +94,10 @@ class LabelCount(Struct, frozen=True):
     """Name of the label in a table, unless it is a number."""
 
 
-class TriedCost(Struct, frozen=True):
+class TriedWeight(Struct, frozen=True, rename={"weight": "cost"}):
     """A weight of the rare label, and F1 of that label on the rows drawn at random."""
 
-    cost: float
+    weight: float
     f1: float
 
 
@@ -111,7 +111,12 @@ class FaultyLine(Struct, frozen=True):
     hint: str | None
 
 
-class Profile(Struct, frozen=True, kw_only=True):
+class Profile(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    rename={"tried_weights": "tried_costs", "confirmed_weight": "confirmed_cost"},
+):
     """The result of `ahpatron inspect DATA`; also its JSON document.
 
     Fields from `examined` on are statistics of the first rows; null if they cannot be computed.
@@ -178,9 +183,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Results of the values of σ that were tried, the best first."""
     tried_metron: float | None = None
     """Mistake rate of metron on the same rows, without scaling."""
-    tried_costs: tuple[TriedCost, ...] = ()
+    tried_weights: tuple[TriedWeight, ...] = ()
     """F1 with several weights of a rare label, of the suggested learner; first with weight 1."""
-    confirmed_cost: bool | None = None
+    confirmed_weight: bool | None = None
     """Whether the weight with the largest F1 also does not lower F1 on the first rows of the file;
     null if none was tried."""
     advice: tuple[str, ...] = ()
@@ -223,15 +228,11 @@ def profile_of(
     reader = reader_of(source, preparation, faults=faults)
     overview = _overview_of_file(source, reader, table)
     tally, head = _read(reader, on_progress)
-    found = _facts_of_file(source, reader, faults)
-    if overview is not None:
-        found["columns"] = overview.columns()
+    found = _facts_of_file(source, reader, faults, overview)
     if reader.rows_read:
         found |= _facts_of_labels(tally, reader, positive)
         found |= _facts_of_head(head, reader, found, positive=positive, scale=scale)
-        drawn = _draw(head, seed)
-        rows = head.matrix.take(drawn)
-        found |= _geometry(rows, head.labels[drawn], found, head=head, asked=sigma)
+        found |= _geometry(head, found, seed=seed, asked=sigma)
     profile = Profile(**found)
     advice = tuple(_advice(profile))
     commands = tuple(_next_commands(profile, table))
@@ -285,23 +286,16 @@ def _profile_without_label(
 ) -> Profile:
     """The columns of a table of which the column of labels is not known."""
     faults = _Faults(source.name)
-    count = 0
     stopped = False
-
-    def note(fault: UserError) -> None:
-        nonlocal count
-        count += 1
-        faults.add_of_table(fault)
-
-    reader = open_reader(source, note, table.spelling)
+    reader = open_reader(source, faults.add_of_table, table.spelling)
     read_names(source, reader, on_fault=lambda fault: None)
     overview = _new_overview(reader.names, table)
     try:
         _add_all(overview, reader, table, on_progress)
     except UserError as fault:
-        note(fault)
+        faults.add_of_table(fault)
         stopped = True
-    if not overview.rows and not count:
+    if not overview.rows and not faults.count:
         raise no_rows(reader.path)
     columns = overview.columns()
     profile = Profile(
@@ -312,7 +306,7 @@ def _profile_without_label(
         rows=overview.rows,
         features=len(columns),
         density=None,
-        faults=count,
+        faults=faults.count,
         faulty_lines=tuple(faults.lines),
         stopped=stopped,
         columns=columns,
@@ -337,10 +331,16 @@ def _read(reader: Reader, on_progress: Callable[[int], None]) -> tuple[LabelTall
     return tally, head
 
 
-def _facts_of_file(source: Source, reader: Reader, faults: _Faults) -> dict[str, Any]:
+def _facts_of_file(
+    source: Source,
+    reader: Reader,
+    faults: _Faults,
+    overview: Overview | None,
+) -> dict[str, Any]:
     """Fields on the whole file, after it has been read."""
     rows = reader.rows_read
     info = reader.info
+    columns = overview.columns() if overview else ()
     density = None
     if rows and info.features:
         density = reader.values_read / rows / info.features
@@ -355,18 +355,21 @@ def _facts_of_file(source: Source, reader: Reader, faults: _Faults) -> dict[str,
         "faults": reader.faults,
         "faulty_lines": tuple(sorted(faults.lines, key=lambda one: one.line)),
         "stopped": reader.stopped,
+        "columns": columns,
     }
 
 
 class _Faults:
-    """The first faulty lines of a file."""
+    """The first faulty lines of a file, and the number of all."""
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self.count = 0
         self.lines: list[FaultyLine] = []
 
     def add(self, line: int, fault: Fault) -> None:
         """Take note of a fault in LIBSVM text."""
+        self.count += 1
         if len(self.lines) >= MOST_FAULTS:
             return
         problem = fault.problem
@@ -378,6 +381,7 @@ class _Faults:
 
     def add_of_table(self, fault: UserError) -> None:
         """Take note of a fault in a table."""
+        self.count += 1
         if len(self.lines) >= MOST_FAULTS:
             return
         line = fault.place.line if fault.place else None
@@ -633,14 +637,16 @@ def _advise_scale(
 
 
 def _geometry(
-    drawn: CsrRows,
-    labels: Floats,
+    head: _Head,
     found: Mapping[str, Any],
     *,
-    head: _Head,
+    seed: int,
     asked: float | None,
 ) -> dict[str, Any]:
     """Fields on distances, A_T and the values of σ tried, from rows drawn at random."""
+    numbers = _draw(head, seed)
+    drawn = head.matrix.take(numbers)
+    labels = head.labels[numbers]
     rows = _narrowed(drawn, found["scale"])
     facts: dict[str, Any] = {}
     unknown: list[str] = []
@@ -656,34 +662,58 @@ def _geometry(
     elif positive is None:
         unknown.append("A_T: requires two classes; --positive LABEL selects one")
     signs = np.where(labels == positive, 1.0, -1.0)
-    alignments = []
-    wanted = []
+    alignments: list[Alignment] = []
     if positive is not None:
-        median = facts.get("sigma")
-        wanted = [sigma for sigma in (median, asked) if sigma is not None]
-    for sigma in dict.fromkeys(wanted):
-        alignment = align(rows, signs, sigma=sigma, total=found["rows"])
-        if alignment is None:
-            unknown.append(f"A_T at σ = {short(sigma)}: {TOO_SMALL}")
-        else:
-            alignments.append(alignment)
+        wanted = [sigma for sigma in (facts.get("sigma"), asked) if sigma is not None]
+        alignments, too_small = _alignments(rows, signs, wanted, total=found["rows"])
+        unknown += [f"A_T at σ = {short(sigma)}: {TOO_SMALL}" for sigma in too_small]
     if facts and not problem:
         encoded = labels if positive is None else signs
         facts |= _tried(drawn, rows, encoded, median=facts["sigma"])
         rare = _rare_label(found["labels"])
         if rare is not None and positive is not None:
+            trial = _trial_of_weights(drawn, rows, facts=facts)
             is_rare = labels == rare.label
-            trial = _trial_of_costs(drawn, rows, facts=facts)
-            facts["tried_costs"] = _try_costs(trial, is_rare)
-            if facts["tried_costs"]:
-                facts["confirmed_cost"] = _is_confirmed(
-                    trial,
-                    head,
-                    rare.label,
-                    tried=facts["tried_costs"],
-                    scale=found["scale"],
-                )
+            scale = found["scale"]
+            facts |= _tried_weights(trial, is_rare, head=head, rare=rare.label, scale=scale)
     return {**facts, "alignments": tuple(alignments), "unknown": tuple(unknown)}
+
+
+def _alignments(
+    rows: CsrRows,
+    signs: Floats,
+    sigmas: Sequence[float],
+    *,
+    total: int,
+) -> tuple[list[Alignment], list[float]]:
+    """A_T at these values of σ, each once, and the values at which it cannot be computed."""
+    found: list[Alignment] = []
+    too_small: list[float] = []
+    for sigma in dict.fromkeys(sigmas):
+        alignment = align(rows, signs, sigma=sigma, total=total)
+        if alignment is None:
+            too_small.append(sigma)
+        else:
+            found.append(alignment)
+    return found, too_small
+
+
+def _tried_weights(
+    trial: _TrialOfWeights,
+    is_rare: NDArray[np.bool_],
+    *,
+    head: _Head,
+    rare: float,
+    scale: str,
+) -> dict[str, Any]:
+    """Fields on weights of the rare label; `is_rare` tells which rows of the trial have it."""
+    tried = _try_weights(trial, is_rare)
+    if not tried:
+        return {}
+    return {
+        "tried_weights": tried,
+        "confirmed_weight": _is_confirmed(trial, head, rare, tried=tried, scale=scale),
+    }
 
 
 def _narrowed(drawn: CsrRows, scale: str) -> CsrRows:
@@ -723,52 +753,54 @@ def _rare_label(labels: Sequence[LabelCount]) -> LabelCount | None:
     return rarer if rarer.rows < RARE * rows else None
 
 
-class _TrialOfCosts(NamedTuple):
+class _TrialOfWeights(NamedTuple):
     """A learner with which weights of a rare label are tried, and its rows."""
 
     learner: str
     rows: CsrRows
     kernel: Kernel | None
 
-    def f1(self, is_rare: NDArray[np.bool_], cost: float) -> float | None:
+    def f1(self, is_rare: NDArray[np.bool_], weight: float) -> float | None:
         """F1 of the rare label with this weight; None if it cannot be computed."""
         tally = try_learner(
             self.learner,
             self.rows,
             is_rare.astype(np.float64),
             kernel=self.kernel,
-            weights=np.where(is_rare, cost, 1.0),
+            weights=np.where(is_rare, weight, 1.0),
         )
         if tally is None:
             return None
         return metrics_of(tally.confusion.tolist()).f1 or 0.0
 
 
-def _trial_of_costs(drawn: CsrRows, rows: CsrRows, *, facts: Mapping[str, Any]) -> _TrialOfCosts:
+def _trial_of_weights(
+    drawn: CsrRows, rows: CsrRows, *, facts: Mapping[str, Any]
+) -> _TrialOfWeights:
     """The better learner in `facts`: metron on rows as drawn, or the other on scaled rows."""
     if is_best(facts["tried_metron"], facts["tried"]):
-        return _TrialOfCosts("metron", drawn, kernel=None)
+        return _TrialOfWeights("metron", drawn, kernel=None)
     kernel = Gaussian(sigma=best_sigma(facts["sigma"], facts["tried"]))
-    return _TrialOfCosts(SUGGESTED_LEARNER, rows, kernel)
+    return _TrialOfWeights(SUGGESTED_LEARNER, rows, kernel)
 
 
-def _try_costs(trial: _TrialOfCosts, is_rare: NDArray[np.bool_]) -> tuple[TriedCost, ...]:
+def _try_weights(trial: _TrialOfWeights, is_rare: NDArray[np.bool_]) -> tuple[TriedWeight, ...]:
     """F1 of the rare label with weights of it from 1 on; empty if it cannot be computed."""
-    found: list[TriedCost] = []
-    for cost in (1.0, *TRIED_COSTS):
-        f1 = trial.f1(is_rare, cost)
+    found: list[TriedWeight] = []
+    for weight in (1.0, *TRIED_WEIGHTS):
+        f1 = trial.f1(is_rare, weight)
         if f1 is None:
             return ()
-        found.append(TriedCost(cost, f1))
+        found.append(TriedWeight(weight, f1))
     return tuple(found)
 
 
 def _is_confirmed(
-    trial: _TrialOfCosts,
+    trial: _TrialOfWeights,
     head: _Head,
     rare: float,
     *,
-    tried: Sequence[TriedCost],
+    tried: Sequence[TriedWeight],
     scale: str,
 ) -> bool:
     """Whether the best weight does not lower F1 on the first rows, in the order of the file."""
@@ -780,7 +812,7 @@ def _is_confirmed(
     best = max(tried[1:], key=lambda one: one.f1)
     is_rare = head.labels[first] == rare
     plain = own.f1(is_rare, 1.0)
-    weighed = own.f1(is_rare, best.cost)
+    weighed = own.f1(is_rare, best.weight)
     return plain is not None and weighed is not None and weighed >= plain
 
 
@@ -803,8 +835,9 @@ def _advice(profile: Profile) -> list[str]:
         items.append(_advice_on_rare(rare, profile))
     items += _advice_on_columns(profile)
     if profile.contradictory:
-        rows = f"{profile.contradictory:,} rows"
-        items.append(f"{rows} contradict others: no learner gets all of them right")
+        rows = counted(profile.contradictory, "row")
+        verb = "contradicts" if profile.contradictory == 1 else "contradict"
+        items.append(f"{rows} {verb} others: no learner gets all of them right")
     if profile.advised_scale != "none":
         items.append(f"use --scale {profile.advised_scale}: {profile.reason}; metron needs none")
     elif profile.sigma:
@@ -873,16 +906,16 @@ def _advice_on_rare(rare: LabelCount, profile: Profile) -> str:
         f"only {share(part)} of the rows have the label {name}: use {options}, which shows "
         "its precision, recall and F1"
     )
-    if not profile.tried_costs:
+    if not profile.tried_weights:
         return text
-    plain, *weighed = profile.tried_costs
+    plain, *weighed = profile.tried_weights
     best = max(weighed, key=lambda one: one.f1)
     by_guessing = 2 * part / (1 + part)  # F1 of predicting the rare label for every row
     is_better = best.f1 >= max(plain.f1, by_guessing) + WORTHWHILE
-    if is_better and profile.confirmed_cost:
+    if is_better and profile.confirmed_weight:
         before = share(plain.f1)
         after = share(best.f1)
-        weight = short(best.cost)
+        weight = short(best.weight)
         text += f"; with --weight {name}={weight} F1 rises from {before} to {after}"
         text += " on rows drawn at random"
     return text

@@ -34,7 +34,7 @@ from ahpatron_cli.live.state_file import StateFile
 from ahpatron_cli.model_file import Model, OptionValue, damaged, to_bytes
 from ahpatron_cli.output.answers import AnswerWriter
 from ahpatron_cli.output.predictions import STDOUT, label_names, open_output
-from ahpatron_cli.records import RunDocument
+from ahpatron_cli.records import DataRecord, RunDocument
 from ahpatron_cli.runner import Run, begin, with_sigma
 from ahpatron_cli.settings import all_options, listed
 from ahpatron_cli.signals import deferred, watch
@@ -516,24 +516,15 @@ class LiveSession:
             write_atomically(self.settings.models.save, to_bytes(model))
         read = dataset.finish(requires_labels=False)
         result = service.run.result()
-        warn_about(self.job, dataset, read, [service.run.setup], [result], self.stderr)
-        record = service.record(self.ended_by)
-        names = read.record.label_names
-        labels = service.labels()
-        data = structs.replace(
-            read.record,
-            rounds=record.rounds,
-            labels=labels,
-            label_names=names[: len(labels)] if names else None,
+        warn_about(
+            self.job,
+            dataset,
+            read=read,
+            setups=[service.run.setup],
+            results=[result],
+            stderr=self.stderr,
         )
-        self.document = RunDocument(
-            version=__version__,
-            data=data,
-            runs=[record],
-            load_seconds=0.0,
-            shuffled=False,
-            certified=None,
-        )
+        self.document = self._document_of(read.record)
         if self._monitor.is_needed:
             self._show_figures(last=True)
         reason = self.fault.problem if self.fault else None
@@ -542,6 +533,23 @@ class LiveSession:
         )
         if failed is not None and self.fault is None:
             self.fault = failed
+
+    def _document_of(self, data: DataRecord) -> RunDocument:
+        """The report of the stream; `data` is what was read of it."""
+        service = self._begun(self._service)
+        record = service.record(self.ended_by)
+        labels = service.labels()
+        names = None
+        if data.label_names:
+            names = data.label_names[: len(labels)]
+        return RunDocument(
+            version=__version__,
+            data=structs.replace(data, rounds=record.rounds, labels=labels, label_names=names),
+            runs=[record],
+            load_seconds=0.0,
+            shuffled=False,
+            certified=None,
+        )
 
     def exit_code(self) -> ExitCode:
         """The exit code; a fault that ended the stream is raised."""

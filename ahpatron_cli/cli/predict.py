@@ -61,21 +61,13 @@ def predict(model: ModelPath, paths: Paths, *, settings: PredictSettings) -> Exi
     --format is table or json, else on stderr.
     """
     from ahpatron_cli.cli.stderr import Stderr
-    from ahpatron_cli.model_file import load_model
     from ahpatron_cli.output.predictions import PredictionWriter
-    from ahpatron_cli.runner import check_threshold
-    from ahpatron_cli.setups import model_learner, parse_threshold
     from ahpatron_cli.thresholds import FiguresDocument
 
     raise_on_signals()
     stderr = Stderr(settings.output.quiet)
     _check(model, paths, settings)
-    threshold = parse_threshold(settings.operating_point.threshold)
-    loaded = load_model(model, model_learner(settings.saved))
-    if threshold is not None:
-        check_threshold(loaded.header.classes)
-    if settings.tables.id and loaded.header.schema is None:
-        raise usage("--id names a column, and the model was trained on LIBSVM text")
+    loaded = _loaded(model, settings)
     ended_by = None
     with _opened(settings) as output:
         writer = None
@@ -92,6 +84,21 @@ def predict(model: ModelPath, paths: Paths, *, settings: PredictSettings) -> Exi
         stderr.note(f"ended by {ended_by}; all predictions are written")
         return ExitCode(128 + signal.Signals[ended_by])
     return ExitCode.OK
+
+
+def _loaded(path: str, settings: PredictSettings) -> Model:
+    """The model, which must be one for which these settings make sense."""
+    from ahpatron_cli.model_file import load_model
+    from ahpatron_cli.runner import check_threshold
+    from ahpatron_cli.setups import model_learner, parse_threshold
+
+    threshold = parse_threshold(settings.operating_point.threshold)
+    model = load_model(path, model_learner(settings.saved))
+    if threshold is not None:
+        check_threshold(model.header.classes)
+    if settings.tables.id and model.header.schema is None:
+        raise usage("--id names a column, and the model was trained on LIBSVM text")
+    return model
 
 
 def _opened(settings: PredictSettings) -> AbstractContextManager[Output | None]:

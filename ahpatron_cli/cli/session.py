@@ -131,10 +131,10 @@ class Session:
         warn_about(
             self.job,
             finished.dataset,
-            finished.read,
-            finished.setups,
-            finished.results,
-            self.stderr,
+            read=finished.read,
+            setups=finished.setups,
+            results=finished.results,
+            stderr=self.stderr,
         )
         return self._report(finished)
 
@@ -329,6 +329,7 @@ class Session:
 def warn_about(
     job: RunJob,
     dataset: Dataset,
+    *,
     read: ReadData,
     setups: Sequence[Setup],
     results: Sequence[RunResult],

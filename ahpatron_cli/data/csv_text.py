@@ -189,7 +189,13 @@ class CsvReader:
         self._piece = PIECE
         if pieces is None:
             pieces = self._records()
-        first = next(pieces, b"\n")
+        rest = self._read_header(next(pieces, b"\n"))
+        self._pieces: Iterator[bytes] = pieces
+        if rest:
+            self._pieces = chain([rest], pieces)
+
+    def _read_header(self, first: bytes) -> bytes:
+        """Read the names of the columns; return what follows them in this piece."""
         head = first
         if self._has_one_line_per_row:  # faults in later lines are not those of the header
             head = first.partition(b"\n")[0] + b"\n"
@@ -203,10 +209,7 @@ class CsvReader:
         wanted = PIECE * max(times, 1)
         self._piece = min(wanted, MAX_LINE)
         self._line += lines
-        rest = first.split(b"\n", lines)[-1]
-        self._pieces: Iterator[bytes] = pieces
-        if rest:
-            self._pieces = chain([rest], pieces)
+        return first.split(b"\n", lines)[-1]
 
     def batches(
         self,

@@ -19,7 +19,7 @@ from ahpatron_cli.data.schema import (
     Schema,
     listed,
 )
-from ahpatron_cli.data.table_labels import infer_labels
+from ahpatron_cli.data.table_labels import TableLabels, infer_labels
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.table_statistics import ColumnStatistics, TableStatistics, no_rows
 from ahpatron_cli.errors import UserError, bad_data
@@ -67,9 +67,30 @@ def infer(
     seen.add_all(batches, no_numbers)
     seen.check(path)
     found = _infer_columns(seen.columns, options.missing, path, on_fault=on_fault)
-    empty = [name for name, column in found.items() if column is None]
     labels = infer_labels(seen, options, path)
-    schema = Schema(
+    for one in seen.columns:
+        one.has_leading_zeros |= one.name in reader.leading_zeros
+        one.has_thousands |= one.name in reader.thousands
+    notes = _column_notes(seen.columns, found, index=index, missing=options.missing)
+    notes += suspicions(seen.columns, found)
+    return Inferred(
+        _schema(found, options, labels, index=index),
+        notes=(*labels.notes, *notes),
+        tally=labels.tally(seen.labelled),
+        numeric=seen.numeric(),
+    )
+
+
+def _schema(
+    found: InferredColumns,
+    options: TableOptions,
+    labels: TableLabels,
+    *,
+    index: Sequence[str],
+) -> Schema:
+    """The schema of a table with these columns and labels; `index` is left out."""
+    empty = [name for name, column in found.items() if column is None]
+    return Schema(
         columns=[column for column in found.values() if column],
         label=options.label or "",
         labels=labels.codes,
@@ -80,17 +101,6 @@ def infer(
         na=list(options.na),
         decimal=options.decimal,
         label_kind=labels.kind,
-    )
-    for one in seen.columns:
-        one.has_leading_zeros |= one.name in reader.leading_zeros
-        one.has_thousands |= one.name in reader.thousands
-    notes = _column_notes(seen.columns, found, index=index, missing=options.missing)
-    notes += suspicions(seen.columns, found)
-    return Inferred(
-        schema,
-        notes=(*labels.notes, *notes),
-        tally=labels.tally(seen.labelled),
-        numeric=seen.numeric(),
     )
 
 

@@ -90,26 +90,34 @@ class TableReader(Reader):
         """The first rows of a pipe, from which its schema was inferred."""
         remarks: tuple[str, ...] = ()
         if schema is None:
-            read_names(source, reader, None if on_fault is None else _ignore)
-            options.check(reader.names, reader.path)
-            if source.rereadable:
-                found = self._infer_from_file(options)
-            else:
-                found = self._infer_from_pipe(options)
+            found = self._infer(options)
             schema = found.schema
             remarks = found.notes
-            _check_labels(schema, options.labels, reader.path)
-        id_column = schema.id if schema.id in reader.names else None
-        if isinstance(reader, JsonReader):
+        id_column = options.id or None
+        if id_column is None and self._may_have(schema.id):
             id_column = schema.id
-        if options.id:
-            id_column = options.id
         self.schema: Schema = msgspec.structs.replace(schema, id=id_column)
         """The schema of the table."""
         if not isinstance(reader, JsonReader):  # a key that is absent is a missing cell
             self.schema.check_columns(reader.names, reader.path)
         width = len(schema.features)
         self.info = FileInfo(width, remarks=remarks)
+
+    def _may_have(self, column: str | None) -> bool:
+        """Whether rows may have this column; those of JSON lines may have any."""
+        return isinstance(self._reader, JsonReader) or column in self._reader.names
+
+    def _infer(self, options: TableOptions) -> Inferred:
+        """Infer the schema from the rows."""
+        reader = self._reader
+        read_names(self.source, reader, None if self._on_fault is None else _ignore)
+        options.check(reader.names, reader.path)
+        if self.source.rereadable:
+            found = self._infer_from_file(options)
+        else:
+            found = self._infer_from_pipe(options)
+        _check_labels(found.schema, options.labels, reader.path)
+        return found
 
     def _infer_from_file(self, options: TableOptions) -> Inferred:
         """Infer the schema from all rows, which are read again later."""

@@ -367,12 +367,6 @@ def model_to_json(
     entry for each learner with a tracker: one, or one per class. `live` is what a state of a live
     stream has in addition.
     """
-    run = run_to_json(record)
-    del run["this_file"]
-    del run["params"]
-    params: Json = plain_params({**model.kernel_params, **model.params})
-    if not model.kernel:
-        params = {"sigma": None, **params}
     since_reset = None
     if last_reset is not None:
         since_reset = record.rounds - last_reset
@@ -385,8 +379,8 @@ def model_to_json(
         "made_by": model.version,
         "data": _data_to_json(model),
         "kernel": model.kernel,
-        "params": params,
-        **run,
+        "params": _params_to_json(model),
+        **_counts_to_json(record),
         "last_reset": last_reset,
         "rounds_since_reset": since_reset,
         "relevance": _relevance_to_json(model, relevance) or None,
@@ -395,6 +389,22 @@ def model_to_json(
         "examples": to_builtins(examples),
         "live": _live_to_json(live),
     }
+
+
+def _params_to_json(model: Header) -> Json:
+    """Parameters of kernel and learner; there is always a sigma."""
+    params: Json = plain_params({**model.kernel_params, **model.params})
+    if not model.kernel:
+        return {"sigma": None, **params}
+    return params
+
+
+def _counts_to_json(record: RunRecord) -> Json:
+    """What was counted over all files."""
+    run = run_to_json(record)
+    del run["this_file"]
+    del run["params"]
+    return run
 
 
 def _live_to_json(live: State | None) -> Json | None:

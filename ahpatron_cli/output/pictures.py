@@ -569,12 +569,7 @@ def _draw_parameter(
             values = [lowest, highest]
             only = best_of(own_settings[learner])
             settings = [only, only]
-        means = _metric(settings)
-        axes.plot(values, means, **look)
-        low = _metric(settings, -1)
-        high = _metric(settings, 1)
-        axes.fill_between(values, low, high, color=look["color"], **_BAND)
-        end = means[-1]
+        end = _draw_means(axes, values, settings, look=look)
         names.append(NamedLine(_shown(learner), end, look))
     log = lowest > 0 and highest >= 8 * lowest
     _value_axis(axes, log=log)
@@ -583,6 +578,22 @@ def _draw_parameter(
     axes.set_xlabel(label.rstrip())
     axes.grid(axis="y")
     _metric_axis(axes, found, names)
+
+
+def _draw_means(
+    axes: Axes,
+    values: Sequence[float],
+    settings: Sequence[Setting],
+    *,
+    look: Look,
+) -> float:
+    """Plot the metric of settings over values, with its band; return where the curve ends."""
+    means = _metric(settings)
+    axes.plot(values, means, **look)
+    low = _metric(settings, -1)
+    high = _metric(settings, 1)
+    axes.fill_between(values, low, high, color=look["color"], **_BAND)
+    return means[-1]
 
 
 def _by_learner(settings: Sequence[Setting]) -> dict[str, list[Setting]]:

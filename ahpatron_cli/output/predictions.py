@@ -43,6 +43,14 @@ def label_names(labels: Labels, schema: Schema | None) -> list[str]:
     return [OTHER if name is None else name for name in names]
 
 
+def _class_numbers(codes: Floats, *, classes: bool) -> Integers:
+    """The number of the class of each row, 0 or 1 if there are two; 0 without a label."""
+    known = np.where(np.isnan(codes), 0.0, codes)
+    if classes:
+        return known.astype(np.int64)
+    return (known > 0).astype(np.int64)
+
+
 class PredictionWriter:
     """Writer of rows with predictions, as CSV or JSON lines."""
 
@@ -74,11 +82,8 @@ class PredictionWriter:
         guesses = answers.chosen
         missing = np.isnan(batch.labels)
         is_round = ~missing
-        labels = np.where(missing, 0.0, batch.labels)
-        if scores.ndim == 1:
-            true = (labels > 0).astype(np.int64)
-        else:
-            true = labels.astype(np.int64)
+        true = _class_numbers(batch.labels, classes=scores.ndim == 2)
+        if scores.ndim == 2:
             rows = np.arange(len(scores))
             scores = scores[rows, guesses]
         mistakes = (guesses != true).astype(int)

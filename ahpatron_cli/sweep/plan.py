@@ -16,7 +16,7 @@ from msgspec.structs import asdict, replace
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.core.registry import learner_source
-from ahpatron_cli.data.dataset import Dataset, Preparation, RowsInMemory, load
+from ahpatron_cli.data.dataset import Dataset, Preparation, ReadData, RowsInMemory, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.number_text import int_if_integral
@@ -36,6 +36,8 @@ from ahpatron_cli.sweep.trial import WEIGHT, Trial, weight_params
 
 Outcomes: TypeAlias = Mapping[str, Outcome]
 """The outcome of each trial that was run, by its id."""
+WeightGrid: TypeAlias = Mapping[float | str, Sequence[float]]
+"""The weights to try, by label."""
 
 WITH_A_FIELD = ("limit", "scale", "positive", "cost", "layout")
 """Options of the data that have a field of `TrialData`."""
@@ -62,7 +64,6 @@ def plan(
     preparation = preparation_of(settings.data, settings.tables, settings.given)
     grid = parse_weight_grid(settings.data, settings.tables)
     weights = {label: values[0] for label, values in grid.items() if len(values) == 1}
-    varied = {label: values for label, values in grid.items() if len(values) > 1}
     trials: dict[str, Trial] = {}
     seen: dict[str, str] = {}
     for number, path in enumerate(job.files):
@@ -74,27 +75,37 @@ def plan(
         twin = seen.setdefault(record.sha256, path)
         if twin != path:
             note(f"{path} has the same content as {twin}")
-        name = Path(path).name
-        notes = list(read.notes)
-        asked = list(job.setups(path, record.rounds))
-        setups = with_sigma(asked, dataset, notes.append)
-        for text in notes:
-            note(f"{name}: {text}")
+        setups = _setups_of(job, path, dataset, read=read, note=note)
         if read.sorted_labels and not order.permutes:
+            name = Path(path).name
             warn(f"{name}: the rows are sorted by label; --shuffle permutes them")
         mapped = folder / str(number)
         _store(dataset, mapped)
         data = _data_of(dataset, record, shuffled=order.permutes, weights=weights)
-        first = [
-            _weighed(_first_trial(setup, data, preparation, seed=order.seed), tuple(chosen))
-            for setup in setups
-            for chosen in _combinations(varied)
-        ]
+        first = _first_trials(setups, data, preparation, grid=grid, seed=order.seed)
         # permutation by permutation, so that results of an interrupted sweep are comparable
         for repeat, one in product(range(order.repeats), first):
             trial = replace(one, repeat=repeat, metrics=metrics, mapped=str(mapped))
             trials.setdefault(trial.id, trial)
     return list(trials.values())
+
+
+def _setups_of(
+    job: SweepJob,
+    path: str,
+    dataset: RowsInMemory,
+    *,
+    read: ReadData,
+    note: Callable[[str], None],
+) -> list[Setup]:
+    """The setups that are tried on a file; prints the notes on it."""
+    notes = list(read.notes)
+    asked = list(job.setups(path, read.record.rounds))
+    setups = with_sigma(asked, dataset, notes.append)
+    name = Path(path).name
+    for text in notes:
+        note(f"{name}: {text}")
+    return setups
 
 
 def _read(path: str, preparation: Preparation) -> RowsInMemory:
@@ -144,6 +155,23 @@ def _data_of(
     )
 
 
+def _first_trials(
+    setups: Sequence[Setup],
+    data: TrialData,
+    preparation: Preparation,
+    *,
+    grid: WeightGrid,
+    seed: int,
+) -> list[Trial]:
+    """The trials of all setups and weights on the first permutation."""
+    varied = {label: values for label, values in grid.items() if len(values) > 1}
+    trials = []
+    for setup in setups:
+        trial = _first_trial(setup, data, preparation, seed=seed)
+        trials += [_weighed(trial, tuple(weights)) for weights in _combinations(varied)]
+    return trials
+
+
 def _first_trial(setup: Setup, data: TrialData, preparation: Preparation, *, seed: int) -> Trial:
     """The trial of a setup on the first permutation."""
     learner, kernel = setup.build()
@@ -161,7 +189,7 @@ def _first_trial(setup: Setup, data: TrialData, preparation: Preparation, *, see
 
 
 def _combinations(
-    weights: Mapping[float | str, Sequence[float]],
+    weights: WeightGrid,
 ) -> Iterator[Iterator[tuple[Number | str, float]]]:
     """All combinations of weights, each as pairs of label and weight, by label."""
     labels = sorted(weights, key=str)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +199,19 @@ def test_what_belongs_to_the_call_may_change(begun: Ahpatron, tmp_path: Path) ->
     moved.write_bytes((begun.folder / "t.csv").read_bytes())
     words = ("run", moved, *BEGUN[2:], "--checkpoint", "c.npz", "--metrics", "--window", 50)
     assert "continues after 150 rounds" in begun.succeed(*words, "--save-every", 7, "-v").err
+
+
+def test_rows_of_predictions_are_written_once_if_a_run_is_killed(ahpatron: Ahpatron) -> None:
+    """Killed after a checkpoint: the same command writes the rows that are missing, no others."""
+    rows = 30_000
+    lines = [f"{(-1) ** number} 1:{number % 7}" for number in range(rows)]
+    ahpatron.write("rows.svm", "\n".join([*lines, ""]))
+    command = ("run", "rows.svm", "--checkpoint", "c.npz", "--save-every", 64)
+    command += ("--predictions", "p.csv")
+    with ahpatron.start(*command) as process:
+        while process.poll() is None and not (ahpatron.folder / "c.npz").exists():
+            time.sleep(0.01)
+        process.kill()
+    ahpatron.succeed(*command)
+    numbers = [line.split(",")[4] for line in ahpatron.read("p.csv").splitlines()[1:]]
+    assert numbers == [str(number) for number in range(1, rows + 1)]

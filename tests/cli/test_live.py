@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from support.command import REPOSITORY, Ahpatron
+from support.command import Ahpatron
 
 ENDINGS = [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
 
@@ -272,35 +272,3 @@ def test_a_table_on_a_steady_pipe_waits_for_its_scale_and_reports_it(ahpatron: A
         assert "waiting for the first rows" in run.message()
         code, out, _ = run.end()
         assert (code, len(out.splitlines())) == (0, 7)
-
-
-@pytest.mark.parametrize("where", ["p.csv", "-"])
-def test_a_checkpoint_beside_predictions(ahpatron: Ahpatron, rings: Path, where: str) -> None:
-    """Killed after a checkpoint: the same command writes the rows that are missing, no others."""
-    lines = [text for line in lines_of(rings)[:400] for text in (line, "? 1:0.5 2:0.5\n")]
-    command = ["run", "-", "--sigma", 0.1, "--checkpoint", "c.npz", "--save-every", 64]
-    command += ["--predictions", where]
-    with live(ahpatron, *command) as run:
-        written = run.ask("".join(lines[:200]), 201 if where == "-" else 0)
-        while not (ahpatron.folder / "c.npz").exists():
-            assert run.process.poll() is None
-            time.sleep(0.01)
-        written += run.ask("".join(lines[200:300]), 100 if where == "-" else 0)
-    done = ahpatron.succeed(*command, stdin="".join(lines).encode())
-    assert "the run continues after" in done.err
-    if where == "-":  # the rows after the checkpoint come again
-        text = "".join(written[: int(done.out.split(",")[4])]) + done.out
-    else:
-        text = ahpatron.read("p.csv")
-    numbers = [line.split(",")[4] for line in text.splitlines()[1:]]
-    assert numbers == [str(number) for number in range(1, 801)]
-
-
-def test_the_serving_loop_of_the_documentation_in_bash(ahpatron: Ahpatron) -> None:
-    """The one in Python is run with all other examples."""
-    page = (REPOSITORY / "docs/streams.md").read_text()
-    loop = page[page.index("coproc SERVER") :].partition("```")[0]
-    done = ahpatron.shell(loop)
-    prediction, score = done.out.split()
-    assert (prediction, float(score) < 0) == ("-1", True)
-    assert "served.npz" in ahpatron.files()

@@ -238,7 +238,7 @@ def test_checkpoints_are_written_every_so_many_rounds(
     for name in ("rename", "replace"):
         real = getattr(os, name)
         monkeypatch.setattr(os, name, lambda *paths, r=real: (written.append(paths), r(*paths)))
-    options = ("--checkpoint", "c.npz", "--save-every", 10_000, "-B", 10)
+    options = ("--state", "c.npz", "--save-every", 10_000, "-B", 10)
     ahpatron.succeed("run", "-", *options, stdin=10 * rings.read_bytes())
     assert 2 <= len(written) <= 3
 

@@ -108,7 +108,7 @@ def without_a_reader(ahpatron: Ahpatron, lines: list[str], *options: object) -> 
         return process.wait(timeout=60), said
 
 
-@pytest.mark.parametrize("option", ["--save", "--checkpoint"])
+@pytest.mark.parametrize("option", ["--save"])
 def test_a_reader_that_goes_away_loses_nothing_that_was_learned(
     ahpatron: Ahpatron, rings: Path, option: str
 ) -> None:

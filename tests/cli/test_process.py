@@ -137,7 +137,7 @@ def test_the_examples_of_the_help_work(ahpatron: Ahpatron, rings: Path) -> None:
         ("sweep x --kernel ", list(KERNELS)),
         ("run x --format ", list(FORMATS)),
         ("run x --theorem c", ["corollary-1", "corollary-2"]),
-        ("sweep x --best-by b", ["balanced_error"]),
+        ("sweep x --best-by b", ["balanced_error", "brier"]),
         ("convert x --missing ", ["indicator", "zero", "mean", "refuse"]),
     ],
 )

@@ -77,6 +77,8 @@ GIVES_AWAY = 0.1
 """Mistakes of a rule on one column, relative to the baseline, below which it is suspicious."""
 WORTHWHILE = 0.02
 """Smallest gain of F1 for which a weight is advised."""
+GRID_MARGIN = 2.0
+"""How far the suggested grid reaches beyond the useful widths: its best should not be an end."""
 _COMPARABLE_RATIO = 10.0
 """Largest ratio of feature ranges that needs no scaling."""
 _UNIT_TOLERANCE = 1e-3
@@ -944,9 +946,9 @@ def _next_commands(profile: Profile, table: TableOptions) -> list[str]:
         run.append("--shuffle")
     commands = [run]
     if not profile.from_pipe:
-        lowest = short(min(low, sigma))
-        highest = short(max(high, sigma))
-        grid = f"sigma=log:{lowest}:{highest}:7"
+        lowest = short(min(low, sigma) / GRID_MARGIN)
+        highest = short(max(high, sigma) * GRID_MARGIN)
+        grid = f"sigma=log:{lowest}:{highest}:9"
         sweep = ["sweep", *words, *scale]
         sweep += ["-l", "ahpatron+"]  # it is faster, which matters in a sweep
         sweep += ["-p", grid, "--repeats", "5", "--out", "sigma.jsonl"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -12,7 +11,7 @@ from ahpatron_cli.core import Player
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.metric_expansion import MetricExpansion, Relevance, relevances
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
-from ahpatron_cli.core.rows import CsrRows, Floats
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.data.cells import date_text
 from ahpatron_cli.data.scaling import Scaler
 from ahpatron_cli.data.schema import Column, Schema
@@ -89,22 +88,27 @@ def stored_examples(
             coefficients = np.where(coefficients > 0, coefficients, 0.0)
         sizes = np.abs(coefficients.reshape(f.size, -1)).max(axis=1)
         largest = np.argsort(-sizes, kind="stable")[:most]
-        rows = _as_came(f, player, model.scaler, largest)
+        rows = _as_came(f, player, scaler=model.scaler, chosen=largest)
+        own_label = names[number] if len(player.loops) > 1 else None
         for row, place in zip(rows, largest.tolist(), strict=True):
-            value, label = _spoken_for(coefficients[place], names, number, len(player.loops))
+            value, label = _spoken_for(coefficients[place], names, own_label)
             if value:
-                found.append(StoredExample(value, label, _cells(row, model.header.schema)))
+                cells = _cells(row, model.header.schema)
+                found.append(StoredExample(value, label, cells))
     found.sort(key=lambda one: -abs(one.coefficient))
     return found[:most]
 
 
 def _spoken_for(
-    coefficient: Any, names: Sequence[str], number: int, loops: int
+    coefficient: Floats | float, names: Sequence[str], own_label: str | None
 ) -> tuple[float, str]:
-    """The coefficient, and the name of the label for which it speaks."""
-    if loops > 1:
-        return float(coefficient), names[number]
-    if np.ndim(coefficient):
+    """The coefficient, and the name of the label for which it speaks.
+
+    `own_label` is that of the learner, if there is one per class.
+    """
+    if own_label is not None:
+        return float(coefficient), own_label
+    if isinstance(coefficient, np.ndarray) and coefficient.ndim:
         largest = int(np.argmax(np.abs(coefficient)))
         value = float(coefficient[largest])
         label = names[largest]
@@ -114,7 +118,7 @@ def _spoken_for(
 
 
 def _as_came(
-    f: Expansion, player: Player, scaler: Scaler | None, chosen: Any
+    f: Expansion, player: Player, *, scaler: Scaler | None, chosen: Integers
 ) -> list[dict[int, float]]:
     """Examples as features by their index, as they came: without kernel width, centre and scale."""
     points: Points | None = f.examples if isinstance(f, MetricExpansion) else f.points

@@ -77,6 +77,8 @@ GIVES_AWAY = 0.1
 """Mistakes of a rule on one column, relative to the baseline, below which it is suspicious."""
 WORTHWHILE = 0.02
 """Smallest gain of F1 for which a weight is advised."""
+GRID_MARGIN = 2.0
+"""How far the suggested grid reaches beyond the useful widths: its best should not be an end."""
 _COMPARABLE_RATIO = 10.0
 """Largest ratio of feature ranges that needs no scaling."""
 _UNIT_TOLERANCE = 1e-3
@@ -231,7 +233,11 @@ def profile_of(
         found |= _facts_of_labels(tally, reader, positive)
         found |= _facts_of_head(head, reader, found, positive=positive, scale=scale)
         found |= _geometry(head, found, seed=seed, asked=sigma)
-    profile = Profile(**found)
+    return _with_advice(Profile(**found), table)
+
+
+def _with_advice(profile: Profile, table: TableOptions) -> Profile:
+    """A profile with what follows from it for the user."""
     advice = tuple(_advice(profile))
     commands = tuple(_next_commands(profile, table))
     return replace(profile, advice=advice, next=commands)
@@ -671,9 +677,8 @@ def _geometry(
         rare = _rare_label(found["labels"])
         if rare is not None and positive is not None:
             trial = _trial_of_weights(drawn, rows, facts=facts)
-            is_rare = labels == rare.label
             scale = found["scale"]
-            facts |= _tried_weights(trial, is_rare, head=head, rare=rare.label, scale=scale)
+            facts |= _tried_weights(trial, labels, head=head, rare=rare.label, scale=scale)
     return {**facts, "alignments": tuple(alignments), "unknown": tuple(unknown)}
 
 
@@ -698,14 +703,14 @@ def _alignments(
 
 def _tried_weights(
     trial: _TrialOfWeights,
-    is_rare: NDArray[np.bool_],
+    labels: Floats,
     *,
     head: _Head,
     rare: float,
     scale: str,
 ) -> dict[str, Any]:
-    """Fields on weights of the rare label; `is_rare` tells which rows of the trial have it."""
-    tried = _try_weights(trial, is_rare)
+    """Fields on weights of the rare label; `labels` are those of the rows of the trial."""
+    tried = _try_weights(trial, labels == rare)
     if not tried:
         return {}
     return {
@@ -833,8 +838,9 @@ def _advice(profile: Profile) -> list[str]:
         items.append(_advice_on_rare(rare, profile))
     items += _advice_on_columns(profile)
     if profile.contradictory:
-        rows = f"{profile.contradictory:,} rows"
-        items.append(f"{rows} contradict others: no learner gets all of them right")
+        rows = counted(profile.contradictory, "row")
+        verb = "contradicts" if profile.contradictory == 1 else "contradict"
+        items.append(f"{rows} {verb} others: no learner gets all of them right")
     if profile.advised_scale != "none":
         items.append(f"use --scale {profile.advised_scale}: {profile.reason}; metron needs none")
     elif profile.sigma:
@@ -940,9 +946,9 @@ def _next_commands(profile: Profile, table: TableOptions) -> list[str]:
         run.append("--shuffle")
     commands = [run]
     if not profile.from_pipe:
-        lowest = short(min(low, sigma))
-        highest = short(max(high, sigma))
-        grid = f"sigma=log:{lowest}:{highest}:7"
+        lowest = short(min(low, sigma) / GRID_MARGIN)
+        highest = short(max(high, sigma) * GRID_MARGIN)
+        grid = f"sigma=log:{lowest}:{highest}:9"
         sweep = ["sweep", *words, *scale]
         sweep += ["-l", "ahpatron+"]  # it is faster, which matters in a sweep
         sweep += ["-p", grid, "--repeats", "5", "--out", "sigma.jsonl"]

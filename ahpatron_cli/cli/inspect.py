@@ -104,7 +104,7 @@ def _inspect_model(path: str, settings: InspectSettings) -> ExitCode:
     if settings.explanation.examples is not None:
         names = label_names(model.header.labels, model.header.schema)
         most = settings.explanation.examples
-        examples = stored_examples(model, run.player, names, most)
+        examples = stored_examples(model, run.player, names, most=most)
     document = model_document(model, run, path=path, written=written, examples=examples)
     show(settings.document.format, document, model_text)
     return ExitCode.OK

@@ -35,7 +35,7 @@ def report(results: Results, *, settings: ReportSettings) -> ExitCode:
     from ahpatron_cli.cli.summary_output import export, print_summary
     from ahpatron_cli.cli.sweep_session import (
         criterion_of,
-        note_grid_ends,
+        warn_of_grid_ends,
         warn_of_unequal_trials,
     )
     from ahpatron_cli.sweep.summary import choose_trials, summarise_trials
@@ -53,7 +53,7 @@ def report(results: Results, *, settings: ReportSettings) -> ExitCode:
     criterion = criterion_of(settings.summary)
     summary = summarise_trials(trials, merged.headers, criterion)
     warn_of_unequal_trials(summary, stderr)
-    note_grid_ends(summary, stderr)
+    warn_of_grid_ends(summary, stderr)
     export(summary, trials, settings.summary, output=settings.output, stderr=stderr)
     print_summary(summary, trials, settings.summary, format=settings.output.format)
     return ExitCode.OK

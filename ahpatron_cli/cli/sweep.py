@@ -175,7 +175,7 @@ def _show(
     )
     session.warn_of_results(summary, outcomes, stderr)
     session.warn_of_unequal_trials(summary, stderr)
-    session.note_grid_ends(summary, stderr)
+    session.warn_of_grid_ends(summary, stderr)
     session.note_other_editions(results.contents.trials, outcomes, path=results.path, stderr=stderr)
     export(summary, outcomes, settings.summary, output=settings.output, stderr=stderr)
     print_summary(summary, outcomes, settings.summary, format=settings.output.format)

@@ -238,18 +238,15 @@ def warn_of_unequal_trials(summary: SweepSummary, stderr: Stderr) -> None:
             stderr.warn(f"{learner} was run in several versions: {listed}")
 
 
-def note_grid_ends(summary: SweepSummary, stderr: Stderr) -> None:
-    """Note best values that lie at the end of their grid, and so may not be the best.
-
-    It is advice, and nothing was left out: --quiet hides it.
-    """
+def warn_of_grid_ends(summary: SweepSummary, stderr: Stderr) -> None:
+    """Warn of best values that lie at the end of their grid, and so may not be the best."""
     ends = [str(end) for found in summary.datasets for end in grid_ends(found)]
     if not ends:
         return
     shown = "; ".join(ends[:MOST_ENDS])
     if len(ends) > MOST_ENDS:
         shown += f"; and {len(ends) - MOST_ENDS} more"
-    stderr.note(f"best at the end of its grid, so a wider grid may be better: {shown}")
+    stderr.warn(f"best at the end of its grid, so a wider grid may be better: {shown}")
 
 
 def _warn_of_missing_trials(found: DatasetSummary, stderr: Stderr) -> None:

@@ -148,7 +148,7 @@ class Growth:
             problem = f"column {column.name!r} has dates that can be read in two ways: {cell!r}"
             line = int(cells.lines[row])
             hint = f"give `--date-format {formats[0]}` or `--date-format {formats[1]}`"
-            raise bad_data(problem, self._path, line, hint)
+            raise bad_data(problem, self._path, line=line, hint=hint)
         return formats[0]
 
     def _first_kind(self, values: Values, *, is_category: bool) -> Kind:
@@ -193,7 +193,7 @@ class Growth:
             for text, _, row in texts.counts():
                 name = self._category(column.name, text)
                 if name is not None and name not in self._known[column.name]:
-                    found.append(_Event(row, number, column, name))
+                    found.append(_Event(row, number, column=column, category=name))
         elif kind != "missing" and column.kind == "unknown":
             column.kind = kind
             first = _first_row(values, is_missing=False) or 0
@@ -202,11 +202,11 @@ class Growth:
                 one = _one(column.name, values, first)
                 day = column.numbers(one, self._path, self.schema.spelling)
                 column.fill = float(day[0])
-            found.append(_Event(first, number, column, None))
+            found.append(_Event(first, number, column=column, category=None))
         if self.schema.missing == "indicator" and not column.indicator:
             gap = _first_row(values, is_missing=True)
             if gap is not None:
-                found.append(_Event(gap, number, column, None, is_indicator=True))
+                found.append(_Event(gap, number, column=column, category=None, is_indicator=True))
         return found
 
     def _category(self, column: str, text: str) -> str | None:
@@ -268,7 +268,7 @@ class Growth:
                 kind = self._add_label(text, codes, kind)
             except UserError as error:
                 line = int(cells.lines[row])
-                raise bad_data(error.problem, self._path, line, error.hint) from None
+                raise bad_data(error.problem, self._path, line=line, hint=error.hint) from None
         schema.label_kind = kind
         return codes
 

@@ -146,7 +146,7 @@ class JsonReader:
                 hint = None
                 if text.startswith(b"["):
                     hint = "write one object per line: `jq -c '.[]' FILE.json > FILE.jsonl`"
-                return bad_data(problem, self.path, line, hint)
+                return bad_data(problem, self.path, line=line, hint=hint)
         return bad_data("each line must be one JSON object", self.path, lines[0])
 
     def _problem(self, text: bytes) -> str | None:

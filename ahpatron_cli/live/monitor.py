@@ -183,27 +183,41 @@ def exposition(figures: Figures, learner: str, *, saved_at: float | None) -> str
     return "\n".join([*lines, ""])
 
 
+_COUNTERS = {
+    "rounds": "Rows that were learned.",
+    "mistakes": "Wrong predictions of these rows.",
+    "unlabelled": "Rows that came without a label.",
+    "late_labels": "Labels that came after their rows, and were learned.",
+    "forgotten": "Rows that were forgotten before their labels came.",
+    "unmatched": "Labels for which no row was waiting.",
+    "faults": "Lines that were left out.",
+    "drifts": "Rises of the mistake rate.",
+    "resets": "Resets and alarms of the learner.",
+    "lines": "Input lines behind the state.",
+}
+"""Figures that only grow, with the help text of each."""
+_GAUGES = {
+    "pending": "Rows that wait for their labels.",
+    "mistake_rate": "Share of wrong predictions in all rounds.",
+    "window_mistake_rate": "Share of wrong predictions in the last rounds.",
+    "support_size": "Examples stored.",
+    "saved_timestamp_seconds": "When the state was saved, in seconds since 1970.",
+}
+"""The others, with the help text of each."""
+
+
 def _metrics(figures: Figures, saved_at: float | None) -> Iterator[_Metric]:
-    counters = {
-        "rounds": "Rows that were learned.",
-        "mistakes": "Wrong predictions of these rows.",
-        "unlabelled": "Rows that came without a label.",
-        "late_labels": "Labels that came after their rows, and were learned.",
-        "forgotten": "Rows that were forgotten before their labels came.",
-        "unmatched": "Labels for which no row was waiting.",
-        "faults": "Lines that were left out.",
-        "drifts": "Rises of the mistake rate.",
-        "resets": "Resets and alarms of the learner.",
-        "lines": "Input lines behind the state.",
-    }
-    for name, text in counters.items():
-        yield _Metric(f"{name}_total", "counter", text, getattr(figures, name))
-    yield _Metric("pending", "gauge", "Rows that wait for their labels.", figures.pending)
-    text = "Share of wrong predictions in all rounds."
-    yield _Metric("mistake_rate", "gauge", text, figures.mistake_rate)
+    """The metrics in the order of the file; the value of a gauge may be missing."""
+    for name, text in _COUNTERS.items():
+        value = getattr(figures, name)
+        yield _Metric(f"{name}_total", "counter", help=text, value=value)
     recent = figures.window["mistake_rate"] if figures.window else None
-    text = "Share of wrong predictions in the last rounds."
-    yield _Metric("window_mistake_rate", "gauge", text, recent)
-    yield _Metric("support_size", "gauge", "Examples stored.", figures.support_size)
-    text = "When the state was saved, in seconds since 1970."
-    yield _Metric("saved_timestamp_seconds", "gauge", text, saved_at)
+    values = {
+        "pending": figures.pending,
+        "mistake_rate": figures.mistake_rate,
+        "window_mistake_rate": recent,
+        "support_size": figures.support_size,
+        "saved_timestamp_seconds": saved_at,
+    }
+    for name, text in _GAUGES.items():
+        yield _Metric(name, "gauge", help=text, value=values[name])

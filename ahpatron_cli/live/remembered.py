@@ -129,7 +129,12 @@ class Remembered(Stateful):
         every = zip(keys, lengths, ends.tolist(), scores, chosen, strict=True)
         for key, length, end, own, number in every:
             part = slice(end - length, end)
-            row = RememberedRow(columns[part].copy(), values[part].copy(), own.copy(), number)
+            row = RememberedRow(
+                columns=columns[part].copy(),
+                values=values[part].copy(),
+                scores=own.copy(),
+                chosen=number,
+            )
             self._pending.add(key, row)
 
 

@@ -276,7 +276,12 @@ class Service:
             if key:
                 own = rows.take(np.array([number]))
                 scores = np.array(given.scores[number], ndmin=1)
-                row = RememberedRow(own.columns, own.values, scores, chosen[number])
+                row = RememberedRow(
+                    columns=own.columns,
+                    values=own.values,
+                    scores=scores,
+                    chosen=chosen[number],
+                )
                 self.remembered.add(key, row)
 
     def _unmatched(self, batch: Batch, number: int) -> UserError:
@@ -423,7 +428,12 @@ def _results(part: Batch, answered: Answered) -> Iterator[AnsweredRows | Refusal
     count = len(answered.given.chosen)
     if count:
         done = part.part(slice(0, count))
-        yield AnsweredRows(done.lines, done.ids, done.labels, answered.given)
+        yield AnsweredRows(
+            lines=done.lines,
+            ids=done.ids,
+            labels=done.labels,
+            given=answered.given,
+        )
     if answered.error is not None:
         yield _refusal(part, count, answered.error)
 

@@ -392,7 +392,13 @@ def _term_rows(learner: str, certificate: Certificate) -> Iterator[_TermRow]:
     for term in certificate.terms[:-1]:
         factor = short(float(term.factor), 6)
         value = short(float(term.value), 6)
-        yield _TermRow(learner, term.symbol, factor, value, f"{term.product:.2f}")
+        yield _TermRow(
+            learner,
+            term.symbol,
+            factor=factor,
+            value=value,
+            product=f"{term.product:.2f}",
+        )
         learner = ""  # once is enough
         total += term.product
     yield _TermRow("", "sum", product=f"{total:.2f}")

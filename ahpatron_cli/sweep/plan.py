@@ -16,7 +16,7 @@ from msgspec.structs import asdict, replace
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.core.registry import learner_source
-from ahpatron_cli.data.dataset import Dataset, Preparation, RowsInMemory, load
+from ahpatron_cli.data.dataset import Dataset, Preparation, ReadData, RowsInMemory, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.number_text import int_if_integral
@@ -75,14 +75,9 @@ def plan(
         twin = seen.setdefault(record.sha256, path)
         if twin != path:
             note(f"{path} has the same content as {twin}")
-        name = Path(path).name
-        notes = list(read.notes)
-        asked = list(job.setups(path, record.rounds))
-        setups = with_sigma(asked, dataset, notes.append)
-        for text in notes:
-            note(f"{name}: {text}")
+        setups = _setups_of(job, path, dataset, read=read, note=note)
         if read.sorted_labels and not order.permutes:
-            warn(f"{name}: the rows are sorted by label; --shuffle permutes them")
+            warn(f"{Path(path).name}: the rows are sorted by label; --shuffle permutes them")
         mapped = folder / str(number)
         _store(dataset, mapped)
         data = _data_of(dataset, record, shuffled=order.permutes, weights=weights)
@@ -92,6 +87,24 @@ def plan(
             trial = replace(one, repeat=repeat, metrics=metrics, mapped=str(mapped))
             trials.setdefault(trial.id, trial)
     return list(trials.values())
+
+
+def _setups_of(
+    job: SweepJob,
+    path: str,
+    dataset: RowsInMemory,
+    *,
+    read: ReadData,
+    note: Callable[[str], None],
+) -> list[Setup]:
+    """The setups that are tried on a file; prints the notes on it."""
+    notes = list(read.notes)
+    asked = list(job.setups(path, read.record.rounds))
+    setups = with_sigma(asked, dataset, notes.append)
+    name = Path(path).name
+    for text in notes:
+        note(f"{name}: {text}")
+    return setups
 
 
 def _read(path: str, preparation: Preparation) -> RowsInMemory:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import ahpatron_cli
 from ahpatron_cli.output.escape import ascii_signs, encodable, spreadsheet_text, visible
 
-BEYOND = frozenset("−\ufeffòé\xa0")
-"""Minus in HTML, byte order marks, names of people, spaces in the help until lines are broken."""
+BEYOND = frozenset("−✗\ufeffòé\xa0€£")
+"""Signs in HTML, byte order marks, names of people, spaces in the help until lines are broken, and
+currencies in a pattern: none of them is printed in a terminal."""
 
 
 @pytest.mark.parametrize(

@@ -271,9 +271,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         Several calls give the predictions of one `fit` on all rows up to rounding, and identical
         ones if the number of rows per call is a multiple of 64. Learners whose defaults depend on
         the number of rounds require `horizon` for this. The first call decides the columns and
-        categories of a table. Invalid rows leave the estimator unchanged, and so does a first call
-        that fails. If a later one fails or is interrupted, complete blocks of 64 rows are learned;
-        `player_.tally.rounds` is the number of all rows learned.
+        categories of a table. Invalid rows leave the estimator unchanged, as does a first call that
+        fails. If a later one fails, `player_.tally.rounds` counts the rows of complete blocks.
 
         Parameters
         ----------

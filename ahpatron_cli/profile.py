@@ -233,7 +233,11 @@ def profile_of(
         found |= _facts_of_labels(tally, reader, positive)
         found |= _facts_of_head(head, reader, found, positive=positive, scale=scale)
         found |= _geometry(head, found, seed=seed, asked=sigma)
-    profile = Profile(**found)
+    return _with_advice(Profile(**found), table)
+
+
+def _with_advice(profile: Profile, table: TableOptions) -> Profile:
+    """A profile with what follows from it for the user."""
     advice = tuple(_advice(profile))
     commands = tuple(_next_commands(profile, table))
     return replace(profile, advice=advice, next=commands)
@@ -673,9 +677,8 @@ def _geometry(
         rare = _rare_label(found["labels"])
         if rare is not None and positive is not None:
             trial = _trial_of_weights(drawn, rows, facts=facts)
-            is_rare = labels == rare.label
             scale = found["scale"]
-            facts |= _tried_weights(trial, is_rare, head=head, rare=rare.label, scale=scale)
+            facts |= _tried_weights(trial, labels, head=head, rare=rare.label, scale=scale)
     return {**facts, "alignments": tuple(alignments), "unknown": tuple(unknown)}
 
 
@@ -700,14 +703,14 @@ def _alignments(
 
 def _tried_weights(
     trial: _TrialOfWeights,
-    is_rare: NDArray[np.bool_],
+    labels: Floats,
     *,
     head: _Head,
     rare: float,
     scale: str,
 ) -> dict[str, Any]:
-    """Fields on weights of the rare label; `is_rare` tells which rows of the trial have it."""
-    tried = _try_weights(trial, is_rare)
+    """Fields on weights of the rare label; `labels` are those of the rows of the trial."""
+    tried = _try_weights(trial, labels == rare)
     if not tried:
         return {}
     return {

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SHOWN_FAULTS = 10
-"""Number of faults that are said one by one; then those at powers of ten."""
+"""Number of faults that are reported one by one; then those at powers of ten."""
 
 
 @dataclass
@@ -72,8 +72,8 @@ class LiveSession:
         self._rejects: AppendedLines | None = None
         self._faulty: list[FaultyRow] = []
         """Faulty rows that were not reached yet, in the order of their lines."""
-        self._said = 0
-        """Faults so far in this process."""
+        self._reported = 0
+        """Faults reported so far in this process."""
         self._service: Service | None = None
         self._dataset: StreamedRows | None = None
         self._writer: AnswerWriter | None = None
@@ -364,12 +364,12 @@ class LiveSession:
         if not self._skips:
             raise error
         service.leave_out(refusal)
-        self._said += 1
+        self._reported += 1
         place = str(error.place) if error.place else None
-        is_power = self._said == 10 ** (len(str(self._said)) - 1)
-        if self._said <= SHOWN_FAULTS or is_power:
+        is_power = self._reported == 10 ** (len(str(self._reported)) - 1)
+        if self._reported <= SHOWN_FAULTS or is_power:
             text = f"{place}: {error.problem}" if place else error.problem
-            count = f" ({self._said:,} lines so far)" if self._said > SHOWN_FAULTS else ""
+            count = f" ({self._reported:,} lines so far)" if self._reported > SHOWN_FAULTS else ""
             self.stderr.warn(f"left out: {text}{count}", timed=True)
         self._reject(refusal, place)
         self._monitor.event("fault", line=refusal.line, place=place, reason=error.problem)
@@ -588,7 +588,7 @@ def is_live(paths: Sequence[str]) -> bool:
 
 
 def is_regular(path: str) -> bool:
-    """Whether a path is a file, which can be read again; or does not exist, which is said later."""
+    """Whether a path is a file, which can be read again; or is absent, which is reported later."""
     return path != "-" and (is_file(path) or not exists(path))
 
 

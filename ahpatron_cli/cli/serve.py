@@ -75,13 +75,18 @@ def serve(*, settings: ServeSettings) -> ExitCode:
             on_start=lambda: front.start(session),
             on_stop=front.stop,
         )
-        try:
-            session.run()
-        finally:
-            front.stop()
-            session.exchange.abandon()
-            front.wait()
-        return session.exit_code()
+        return _run(session, front)
+
+
+def _run(session: ServedSession, front: _Front) -> ExitCode:
+    """Serve until a signal comes."""
+    try:
+        session.run()
+    finally:
+        front.stop()
+        session.exchange.abandon()
+        front.wait()
+    return session.exit_code()
 
 
 def _columns(tables: Tables, state: StateFile | None) -> Columns:

@@ -20,6 +20,7 @@ from ahpatron_cli.data.cells import DEFAULT_SPELLING, Cells, Spelling, Texts, nu
 from ahpatron_cli.data.libsvm.fast import MARGIN, Places, decimals, keep_freed_memory
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, as_word
 from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.number_text import counted
 
 Columns: TypeAlias = dict[str, Any]
 """Columns by name: `Values`, or `Spans` if their cells are copied."""
@@ -442,7 +443,8 @@ class CsvReader:
     def _wrong_length(self, row: Sequence[str], line: int) -> UserError:
         """The error for a row with more or fewer cells than the header."""
         width = len(self.names)
-        problem = f"this row has {len(row)} cells, the header has {width}"
+        cells = counted(len(row), "cell")
+        problem = f"this row has {cells}, the header has {width}"
         hint = f"put cells that contain {self._delimiter!r} in double quotes"
         if len(row) < width:
             hint = "the line may be cut off; complete or delete it"

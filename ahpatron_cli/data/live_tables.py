@@ -63,11 +63,10 @@ class LiveTableReader(Reader):
         if schema is None:
             self._check(options)
             schema = self._open_schema(options)
-        self.schema: Schema = schema
         id_column = schema.id
         if id_column not in self._format.names and not isinstance(self._format, JsonReader):
             id_column = None
-        self.schema = msgspec.structs.replace(schema, id=options.id or id_column)
+        self.schema: Schema = msgspec.structs.replace(schema, id=options.id or id_column)
         self._growth: Growth | None = None
         if schema.is_open and may_grow:
             room = data.max_features

@@ -79,7 +79,6 @@ class TableReader(Reader):
         self._categories = frozenset(options.category)
         self._spelling = options.spelling if schema is None else schema.spelling
         self._reader = open_reader(source, self._report_if_asked, self._spelling)
-        reader = self._reader
         self.unseen = Unseen()
         """Counts of cells that did not occur in training."""
         self.numeric: dict[str, bool] = {}
@@ -98,10 +97,9 @@ class TableReader(Reader):
             id_column = schema.id
         self.schema: Schema = msgspec.structs.replace(schema, id=id_column)
         """The schema of the table."""
-        if not isinstance(reader, JsonReader):  # a key that is absent is a missing cell
-            self.schema.check_columns(reader.names, reader.path)
-        width = len(schema.features)
-        self.info = FileInfo(width, remarks=remarks)
+        if not isinstance(self._reader, JsonReader):  # a key that is absent is a missing cell
+            self.schema.check_columns(self._reader.names, self._reader.path)
+        self.info = FileInfo(len(schema.features), remarks=remarks)
 
     def _may_have(self, column: str | None) -> bool:
         """Whether rows may have this column; those of JSON lines may have any."""

@@ -367,9 +367,6 @@ def model_to_json(
     entry for each learner with a tracker: one, or one per class. `live` is what a state of a live
     stream has in addition.
     """
-    since_reset = None
-    if last_reset is not None:
-        since_reset = record.rounds - last_reset
     return {
         "schema": DOCUMENT_VERSION,
         "version": __version__,
@@ -382,7 +379,7 @@ def model_to_json(
         "params": _params_to_json(model),
         **_counts_to_json(record),
         "last_reset": last_reset,
-        "rounds_since_reset": since_reset,
+        "rounds_since_reset": None if last_reset is None else record.rounds - last_reset,
         "relevance": _relevance_to_json(model, relevance) or None,
         "memories": _memories_to_json(model, memories) or None,
         "relevance_by_column": to_builtins(by_column) or None,

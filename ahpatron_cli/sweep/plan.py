@@ -77,8 +77,7 @@ def plan(
             note(f"{path} has the same content as {twin}")
         setups = _setups_of(job, path, dataset, read=read, note=note)
         if read.sorted_labels and not order.permutes:
-            name = Path(path).name
-            warn(f"{name}: the rows are sorted by label; --shuffle permutes them")
+            warn(f"{Path(path).name}: the rows are sorted by label; --shuffle permutes them")
         mapped = folder / str(number)
         _store(dataset, mapped)
         data = _data_of(dataset, record, shuffled=order.permutes, weights=weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -25,6 +26,9 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
+        # Head and body of an answer are two writes: without this, the second one waits 40 ms.
+        connection = transport.get_extra_info("socket")
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > MOST_CONNECTIONS:
             transport.abort()
             return

@@ -216,6 +216,9 @@ def _exit_code(session: Session, settings: RunSettings, stderr: Stderr) -> ExitC
     if session.reader_left:
         stderr.note("the reader of the predictions closed the pipe; all other results are written")
         return ExitCode.BROKEN_PIPE
+    if session.fault is not None:
+        stderr.note("a faulty row has ended the stream; everything before it is written")
+        raise session.fault
     if session.ended_by is None:
         return rate_code(session.documents, settings.live.max_rate, stderr)
     last = session.documents[-1].runs[0]

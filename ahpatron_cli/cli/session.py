@@ -28,6 +28,7 @@ from ahpatron_cli.data.dataset import (
     Dataset,
     ReadData,
     RowsInMemory,
+    StreamedRows,
     load,
     stream,
 )
@@ -86,7 +87,9 @@ class Session:
     curves: list[Curve] = field(default_factory=list, init=False)
     """The learning curve of each learner on each file."""
     ended_by: str | None = field(default=None, init=False)
-    """Name of the signal that ended the stream; None if none did."""
+    """Name of the signal that ended the stream, or "fault"; None if it ended by itself."""
+    fault: UserError | None = field(default=None, init=False)
+    """The faulty row of a pipe that ended the stream."""
     reader_left: bool = field(default=False, init=False)
     """Whether the reader of the predictions has closed the pipe."""
 
@@ -146,6 +149,8 @@ class Session:
         progress = RunProgress(self.stderr)
         with self._opened(path, progress) as source:
             dataset = self._read(source, may_restart=may_restart)
+            if isinstance(dataset, StreamedRows):
+                dataset.ends_at_fault = source.waits
             load_seconds = time.perf_counter() - started
             horizon = self._horizon(dataset)
             runs = self._begin(dataset, horizon)
@@ -153,7 +158,10 @@ class Session:
             with self._shown(source, progress, passes=len(runs) * options.repeats):
                 results = self._learn(dataset, runs, progress)
             self.ended_by = watch.ended_by
-            read = dataset.finish()
+            if isinstance(dataset, StreamedRows) and dataset.fault is not None:
+                self.fault = dataset.fault
+                self.ended_by = "fault"
+            read = dataset.finish(requires_labels=self.fault is None)
         if not options.in_memory:  # reading alternated with learning: subtract the latter
             learning = sum(result.seconds for result in results)
             load_seconds = max(time.perf_counter() - started - learning, 0.0)

@@ -563,11 +563,15 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def delimiter_of(header: str) -> str:
-    """The delimiter of a header line: a tab if there is one, because names may have the others."""
+    """The delimiter of a header line: a tab if there is one, because names may have the others.
+
+    It is a comma if there is none at all: a quoted name may go on in the next line.
+    """
     unquoted = _QUOTED.sub("", header)
     if "\t" in unquoted:
         return "\t"
-    return max(DELIMITERS, key=unquoted.count)
+    delimiter = max(DELIMITERS, key=unquoted.count)
+    return delimiter if delimiter in unquoted else ","
 
 
 def _numbers(cells: Sequence[str], spelling: Spelling) -> list[float | None]:

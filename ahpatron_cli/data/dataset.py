@@ -247,6 +247,10 @@ class StreamedRows(Dataset):
         super().__init__(name, preparation, info=reader.info, encoder=encoder)
         self._reader = reader
         self._seen.expect(expected)
+        self.ends_at_fault = False
+        """Whether a faulty row ends the stream as its end does, after the rows before it."""
+        self.fault: UserError | None = None
+        """What ended the stream, if it was a faulty row."""
 
     @property
     def format(self) -> RowFormat:
@@ -282,10 +286,21 @@ class StreamedRows(Dataset):
         self._reader.head(1, wait=False)  # raises `StreamEnded` if a signal came before
         waits = self._reader.source.waits
         sound = chain.from_iterable(map(self._sound, self._reader.batches))
-        for part in self._parts(sound, first_round=first_round, rows=rows, waits=waits):
+        parts = self._parts(sound, first_round=first_round, rows=rows, waits=waits)
+        while (part := self._next(parts)) is not None:
             encoded = self.encoder.encode(part, self.width)
             self._seen.count(encoded.labels)
             yield encoded
+
+    def _next(self, parts: Iterator[Batch]) -> Batch | None:
+        """The next part; None at the end, or at a faulty row that ends the stream."""
+        try:
+            return next(parts, None)
+        except UserError as fault:
+            if not self.ends_at_fault or not self._seen.rows:
+                raise
+            self.fault = fault
+            return None
 
     def _sound(self, batch: Batch) -> Iterator[Batch]:
         """Yield the rows that can be learned; a faulty one is refused after those before it."""

@@ -20,6 +20,7 @@ from ahpatron_cli.data.source import (
     PACKINGS,
     Source,
     as_word,
+    json_list_hint,
     sound_lines,
 )
 from ahpatron_cli.data.table_options import TableOptions
@@ -151,7 +152,7 @@ def _refuse_json_list(source: Source) -> None:
     """Refuse a JSON list of objects."""
     if _JSON.match(source.head):
         word = as_word(source.name)
-        hint = f"write one object per line: `jq -c '.[]' {word} > rows.jsonl`"
+        hint = json_list_hint(word)
         raise bad_data("this is a JSON list, not JSON lines", source.name, line=1, hint=hint)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from ahpatron_cli.data.cells import Cells, Values
 from ahpatron_cli.data.csv_text import OnFault
 from ahpatron_cli.data.frames import list_values
-from ahpatron_cli.data.source import MAX_LINE, Source, whole_lines
+from ahpatron_cli.data.source import MAX_LINE, Source, json_list_hint, whole_lines
 from ahpatron_cli.errors import UserError, bad_data
 
 PIECE = 1 << 18
@@ -145,7 +145,7 @@ class JsonReader:
             if problem:
                 hint = None
                 if text.startswith(b"["):
-                    hint = "write one object per line: `jq -c '.[]' FILE.json > FILE.jsonl`"
+                    hint = json_list_hint("FILE")
                 return bad_data(problem, self.path, line=line, hint=hint)
         return bad_data("each line must be one JSON object", self.path, lines[0])
 

@@ -45,6 +45,14 @@ XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4
 
 FROM_ARRAYS = "write arrays as text with scikit-learn: `dump_svmlight_file(X, y, 'data.svm')`"
 
+_TO_LINES = "import json,sys; [print(json.dumps(row)) for row in json.load(sys.stdin)]"
+
+
+def json_list_hint(word: str) -> str:
+    """How to make JSON lines of a JSON list in a file, whose name is this word of the shell."""
+    return f"write one object per line: `python3 -c '{_TO_LINES}' < {word} > rows.jsonl`"
+
+
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".ods")
 _SPREADSHEET = (
     "a spreadsheet",

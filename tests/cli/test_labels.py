@@ -102,9 +102,10 @@ def test_a_third_label_late_in_a_file_is_found_by_inspect(late: Ahpatron) -> Non
 
 
 def test_a_third_label_late_in_a_pipe_is_refused(ahpatron: Ahpatron) -> None:
-    said = ahpatron.refusal(65, "run", "-", "-B", "10", stdin=LATE.encode())
-    assert "<stdin>:16001" in said
-    assert "--classes -1,1,2" in said
+    done = ahpatron.process("run", "-", "-B", "10", stdin=LATE.encode())
+    assert done.code == 65
+    assert "<stdin>:16001" in done.err
+    assert "--classes -1,1,2" in done.err
 
 
 def test_a_third_label_late_in_a_pipe_can_be_named(ahpatron: Ahpatron) -> None:
@@ -145,7 +146,9 @@ def test_the_positive_label_of_a_pipe_can_be_named(ahpatron: Ahpatron) -> None:
 
 
 def test_a_label_that_was_not_named_is_refused(ahpatron: Ahpatron) -> None:
-    assert "2" in ahpatron.refusal(65, "run", "-", "--classes", "1,3", stdin=ONE_AND_TWO)
+    done = ahpatron.process("run", "-", "--classes", "1,3", stdin=ONE_AND_TWO)
+    assert done.code == 65
+    assert "label: 2" in done.err
 
 
 # Order --------------------------------------------------------------------------------------------

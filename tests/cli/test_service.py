@@ -370,3 +370,22 @@ def test_a_mistake_rate_that_is_too_high_has_an_exit_code(
     assert ahpatron("run", data, "--max-rate", 0.01, stdin=rows).code == 4
     assert ahpatron("run", data, "--max-rate", 0.9, stdin=rows).code == 0
     assert "0 to 1" in ahpatron.refusal(2, "run", data, "--max-rate", 5, stdin=rows)
+
+
+def test_a_faulty_row_of_a_plain_pipe_ends_it_with_everything_before_it(
+    ahpatron: Ahpatron, rings: Path
+) -> None:
+    lines = rings.read_bytes().splitlines(keepends=True)[:50]
+    command = ("run", "-", "--save", "m.npz", "--format", "json")
+    outcome = ahpatron.process(*command, stdin=b"".join([*lines, b"bad\n", *lines]))
+    run = json.loads(outcome.out)["runs"][0]
+    assert outcome.code == 65
+    assert ":51:" in outcome.err
+    assert (run["rounds"], run["ended_by"]) == (50, "fault")
+    assert ahpatron.json("inspect", "m.npz")["rounds"] == 50
+
+
+def test_a_faulty_first_row_is_refused_without_any_output(ahpatron: Ahpatron) -> None:
+    outcome = ahpatron.process("run", "-", "--save", "m.npz", stdin=b"bad\n1 1:2\n")
+    assert (outcome.code, outcome.out) == (65, "")
+    assert "m.npz" not in ahpatron.files()

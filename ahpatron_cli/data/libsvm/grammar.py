@@ -18,7 +18,7 @@ from array import array
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME, UTF_16_MARKS, as_word
+from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME, UTF_16_MARKS, as_word, json_list_hint
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.settings import Data
 
@@ -44,7 +44,7 @@ _VOWPAL = (
 _FOREIGN: dict[bytes, tuple[str, str]] = {
     b"<": ("an HTML or XML page", "check the download link"),
     b"{": ("JSON", "JSON lines have an object per line, from the first line on"),
-    b"[": ("JSON", "write one object per line: `jq -c '.[]' FILE > rows.jsonl`"),
+    b"[": ("JSON", json_list_hint("FILE")),
     b"@": _ARFF,
     b"|": _VOWPAL,
 }

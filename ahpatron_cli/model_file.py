@@ -413,7 +413,7 @@ def _check_header(header: Header) -> None:
         legal = positive is not None and negative != positive
     else:
         known = {label for label in labels if label is not None}
-        legal = list(labels) == sorted(known)
+        legal = len(labels) > 2 and list(labels) == sorted(known)
     if header.weights and len(header.weights) != len(labels):
         legal = False
     if not legal:
@@ -427,7 +427,7 @@ def _check_schema(schema: Schema, width: int) -> None:
     if width <= len(schema.features):
         raise StateError("its schema has more features than its rows")
     for column in schema.columns:
-        if column.shares and len(column.shares) != column.width:
+        if column.shares and not (column.categories and len(column.shares) == column.width):
             raise StateError("its schema has shares of other categories")
     for label in schema.labels:
         if label_key(label, schema.label_kind) is None:

@@ -96,6 +96,8 @@ class Sketches(KernelFeatures, ABC):
         highest = self.columns.max(initial=0)
         if lowest < 0 or highest >= len(self.pp):
             raise state.refusal("columns", "has an invalid value")
+        if self._rank < 1:
+            raise state.refusal("rank", "must be at least 1")
 
     @property
     def size(self) -> int:  # type: ignore[override]  # computed

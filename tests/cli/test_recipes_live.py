@@ -87,7 +87,7 @@ class Unit:
     def __init__(self, folder: Path) -> None:
         text = (RECIPES / "ahpatron.service").read_text().replace("\\\n", " ")
         unit = configparser.ConfigParser(interpolation=None)
-        unit.optionxform = str  # type: ignore[assignment,method-assign]
+        unit.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser documents
         unit.read_string(text)
         self.settings = unit["Service"]
         self.folder = folder
@@ -124,7 +124,7 @@ def test_the_unit_of_systemd_continues_after_each_stop(tmp_path: Path) -> None:
             with unit.started() as service:
                 for line in lines[len(answered(answers)) : stop]:
                     pipe.write(line)
-                wait_for(lambda stop=stop: len(answered(answers)) == stop)  # type: ignore[misc]
+                wait_for(lambda stop=stop: len(answered(answers)) == stop)  # type: ignore[misc]  # a default
                 unit.stop(service)
             assert counts(tmp_path / "fraud.npz")["lines"] == stop
     assert counts(tmp_path / "fraud.npz")["late_labels"] == 120

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OnlineKernelClassifier", "Pending", "__version__", "read_results"]
 
-__version__ = "1.0.0"
+__version__ = "1.1.0"
 
 
 def read_results(path: str | PathLike[str]) -> list[dict[str, Any]]:
@@ -24,7 +24,8 @@ def read_results(path: str | PathLike[str]) -> list[dict[str, Any]]:
     from ahpatron_cli.sweep.results_file import flat_trial
     from ahpatron_cli.sweep.results_file import read_results as read
 
-    return [flat_trial(trial) for trial in read(str(path)).trials.values()]
+    trials = read(str(path)).trials
+    return [flat_trial(trial) for trial in trials.values()]
 
 
 def __getattr__(name: str) -> type[OnlineKernelClassifier]:

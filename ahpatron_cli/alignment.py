@@ -60,19 +60,19 @@ def align(rows: CsrRows, signs: Floats, sigma: float, total: int) -> Alignment |
     sums = np.empty(count)
     for start in range(0, count, ALIGNED_TOGETHER):
         stop = min(start + ALIGNED_TOGETHER, count)
-        values = kernel.between(points.slice(start, stop), points)
+        part = points.slice(start, stop)
+        values = kernel.between(part, points)
         own = signs[start:stop] * (values @ signs)
         sums[start:stop] = own - 1.0  # without the pair of a row with itself
     mean = 0.0
     if count > 1:
-        mean = float(sums.sum()) / (count * (count - 1))
+        pairs = count * (count - 1)
+        mean = float(sums.sum()) / pairs
     value = (total - 1) * (1 - mean)
     error = None
     if 2 < count < total:
         gaps = sums / (count - 1) - mean
-        left_out = 1 - count / total
-        factor = left_out * 4 * (count - 1) / (count * (count - 2) ** 2)
-        error = (total - 1) * math.sqrt(factor * float(gaps @ gaps))
+        error = _standard_error(gaps, total)
     return Alignment(
         sigma=sigma,
         value=value,
@@ -81,3 +81,13 @@ def align(rows: CsrRows, signs: Floats, sigma: float, total: int) -> Alignment |
         standard_error=error,
         rows=count,
     )
+
+
+def _standard_error(gaps: Floats, total: int) -> float:
+    """Standard error of A_T, from how far the mean of each row drawn is from the mean of all."""
+    count = len(gaps)
+    left_out = 1 - count / total
+    divisor = count * (count - 2) ** 2
+    factor = left_out * 4 * (count - 1) / divisor
+    variance = factor * float(gaps @ gaps)
+    return (total - 1) * math.sqrt(variance)

@@ -53,11 +53,13 @@ def format_of_suffix(
     formats: Mapping[str, str] = FORMATS_BY_SUFFIX,
 ) -> str:
     """Format of a file by its suffix; `device_format` is that of devices, which have none."""
-    format = formats.get(Path(path).suffix.lower())
-    if format is None and is_device(Path(path)):
+    file = Path(path)
+    format = formats.get(file.suffix.lower())
+    if format is None and is_device(file):
         format = device_format
     if format is None:
-        hint = f"the suffix decides the format; use {' or '.join(formats)}"
+        suffixes = " or ".join(formats)
+        hint = f"the suffix decides the format; use {suffixes}"
         raise UserError("the suffix of the file is unknown", place=Place(str(path)), hint=hint)
     return format
 
@@ -105,7 +107,8 @@ def open_atomically(path: str | Path, mode: str = "w", *, trial: bool = False) -
             with _faults_of(target):
                 if real.exists():
                     os.close(os.open(real, os.O_WRONLY))  # fails for folders and protected files
-                    os.fchmod(output.fileno(), stat.S_IMODE(real.stat().st_mode))
+                    permissions = stat.S_IMODE(real.stat().st_mode)
+                    os.fchmod(output.fileno(), permissions)
             yield output
             output.flush()
             with _faults_of(target):
@@ -122,7 +125,8 @@ def open_atomically(path: str | Path, mode: str = "w", *, trial: bool = False) -
 
 def _temporary_name() -> str:
     """A new name that says which process writes the file: its machine and its number."""
-    return f"{_PREFIX}{_machine()}-{os.getpid()}-{secrets.token_hex(8)}{_SUFFIX}"
+    number = secrets.token_hex(8)
+    return f"{_PREFIX}{_machine()}-{os.getpid()}-{number}{_SUFFIX}"
 
 
 @cache
@@ -134,8 +138,10 @@ def _machine() -> str:
     facts = [platform.node()]
     with suppress(OSError):  # there is no /proc
         facts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
-        facts.append(str(Path("/proc/self/ns/pid").readlink()))
-    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+        namespace = Path("/proc/self/ns/pid").readlink()
+        facts.append(str(namespace))
+    text = "\n".join(facts)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @cache  # once in a process
@@ -149,12 +155,14 @@ def _remove_leftovers(folder: Path) -> None:
 
 def _is_left_over(path: Path) -> bool:
     """Whether the writer of a temporary file is gone; elsewhere, whether the file is old."""
-    machine, _, rest = path.name.removeprefix(_PREFIX).partition("-")
-    number = rest.partition("-")[0]
+    own_name = path.name.removeprefix(_PREFIX)
+    machine, _, rest = own_name.partition("-")
+    number, _, _ = rest.partition("-")
     if machine == _machine() and number.isdecimal():
         return not _is_running(int(number))
     try:
-        return time.time() - path.stat().st_mtime > _OLD_SECONDS
+        age = time.time() - path.stat().st_mtime
+        return age > _OLD_SECONDS
     except OSError:  # it was renamed or removed meanwhile
         return False
 
@@ -192,7 +200,8 @@ def _is_own_folder(path: Path) -> bool:
         status = path.lstat()
     except OSError:  # another process has removed it
         return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    is_folder = stat.S_ISDIR(status.st_mode)
+    return is_folder and status.st_uid == os.geteuid()
 
 
 def _is_running(process: int) -> bool:

@@ -122,7 +122,8 @@ def _reasons(result: RunResult, asked: str | None) -> Iterable[str]:
     for theorem in theorems_of(learner, asked):
         failing = theorem.failing(result.record.params, result.counts)
         remedy = _remedy(theorem, result)
-        yield f"{theorem.title} requires {' and '.join(failing)}{remedy}"
+        conditions = " and ".join(failing)
+        yield f"{theorem.title} requires {conditions}{remedy}"
 
 
 def _remedy(theorem: Theorem, result: RunResult) -> str:
@@ -138,4 +139,5 @@ def _remedy(theorem: Theorem, result: RunResult) -> str:
     for name, value in settings.items():
         if params[name] != value:
             changes.append(assignment(name, value))
-    return f"; --theorem {theorem.key} sets {', '.join(changes)}"
+    shown = ", ".join(changes)
+    return f"; --theorem {theorem.key} sets {shown}"

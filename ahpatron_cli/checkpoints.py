@@ -59,12 +59,15 @@ class SavedRun:
         self._checkpoint = checkpoint
         self._every = every
         self._options = dict(options)
-        self.model = load_model(resume, learner) if resume else None
+        self.model: Model | None = None
+        if resume:
+            self.model = load_model(resume, learner)
         self._restart: Model | None = None
+        self.checkpointed = 0
         if checkpoint and exists(checkpoint):
             self._restart = load_model(checkpoint, learner)
             self._check_options(self._restart.header.options)
-        self.checkpointed = self._restart.header.rounds if self._restart else 0
+            self.checkpointed = self._restart.header.rounds
         self._checksum = RowChecksum()
         self._saved_at = self.checkpointed
 
@@ -98,22 +101,23 @@ class SavedRun:
             self._check_savable(run)
 
         def save_if_due(*_: object) -> None:
-            if self._checkpoint and self._checksum.rounds - self._saved_at >= self._every:
+            rounds = self._checksum.rounds
+            if self._checkpoint and rounds - self._saved_at >= self._every:
                 self._save(self._checkpoint, run, dataset)
-                self._saved_at = self._checksum.rounds
+                self._saved_at = rounds
 
         order = None
         if options.shuffle:
             order = options.order(0, dataset.count_rounds() or 0)
-        start = 0 if self._restart else run.rounds
+        start = run.rounds
+        if self._restart:
+            start = 0
         batches = self._left(dataset.batches(order, start), run)
         results = run_batches(batches, [run], [*observers, save_if_due])
         dataset.finish()  # raises an error for invalid data, before saving
         if self._save_to:
             self._warn_of_reset(run)
-        remark = self.model.remark(dataset.info) if self.model else None
-        if remark:
-            self._warn(remark)
+        self._warn_of_indices(dataset)
         for path in paths:
             self._save(path, run, dataset)
         return results
@@ -140,7 +144,9 @@ class SavedRun:
         )
         if not same_learner:
             changed = self._changed(checkpoint.header.options) & PARAMETERS
-            raise self._other_run(_other_values(changed)) if changed else self._other_run()
+            if changed:
+                raise self._other_run(_other_values(changed))
+            raise self._other_run()
         return checkpoint.run(path, fresh.options, same_file=True)
 
     def _left(self, batches: Iterable[Batch], run: Run) -> Iterator[Batch]:
@@ -154,7 +160,8 @@ class SavedRun:
             to_skip = max(self.checkpointed - self._checksum.rounds, 0)
             done = min(to_skip, count)
             if done:
-                self._checksum.add(batch.part(slice(0, done)))
+                replayed = batch.part(slice(0, done))
+                self._checksum.add(replayed)
                 if self._restart and self._checksum.rounds == self.checkpointed:
                     if self._checksum.digest != self._restart.header.digest:
                         raise self._other_run()
@@ -198,12 +205,21 @@ class SavedRun:
         )
         write_atomically(path, to_bytes(model))
 
+    def _warn_of_indices(self, dataset: Dataset) -> None:
+        """Warn if the features of the data seem to have other indices than those of the model."""
+        if self.model is None:
+            return
+        remark = self.model.remark(dataset.info)
+        if remark:
+            self._warn(remark)
+
     def _warn_of_reset(self, run: Run) -> None:
         """Warn that the model has forgotten rows."""
         reset = run.player.last_reset
         if reset is None:
             return
-        known = f"{run.rounds - reset:,} of {run.rounds:,} rows"
+        left = run.rounds - reset
+        known = f"{left:,} of {run.rounds:,} rows"
         text = f"the saved model knows only the last {known}: it was reset in round {reset:,}"
         if "alarm" in run.player.learner.specs():
             text += "; with `-p alarm=inf` it never is"
@@ -238,5 +254,6 @@ class SavedRun:
 
 def _other_values(names: Collection[str]) -> str:
     """What is different if these options have other values."""
-    flags = [f"--{name.replace('_', '-')}" for name in sorted(names)]
+    words = [name.replace("_", "-") for name in sorted(names)]
+    flags = [f"--{word}" for word in words]
     return f"other values of {', '.join(flags)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -31,7 +31,7 @@ def check_present(y: object) -> None:
 def check_labels(labels: LabelArray, given: object) -> None:
     """Raise a ValueError if labels are of several types; `given` is what the user passed.
 
-    NumPy converts a list of numbers and text to text without a word.
+    NumPy silently converts a list of numbers and text to text.
     """
     are_objects = labels.dtype.kind == "O"
     if isinstance(given, list | tuple):
@@ -43,7 +43,7 @@ def check_labels(labels: LabelArray, given: object) -> None:
     if any(value is None for value in values):
         raise ValueError("y contains None: rows without a label cannot be learned")
     are_texts = [isinstance(value, str) for value in values]
-    if any(are_texts) and not all(are_texts):
+    if True in are_texts and False in are_texts:
         types = _type_names(values)
         raise ValueError(f"y mixes labels of the types {types}: use one, such as str")
     if are_objects and not any(are_texts):
@@ -62,9 +62,10 @@ def distinct_labels(labels: ArrayLike) -> LabelArray:
     array = np.asarray(labels)
     check_labels(array, labels)
     distinct = np.unique(array)
-    has_nan = distinct.dtype.kind in "fcmM" and (distinct != distinct).any()
-    if has_nan:
-        raise ValueError("NaN is not a label")
+    if distinct.dtype.kind in "fcmM":
+        is_nan = distinct != distinct
+        if is_nan.any():
+            raise ValueError("NaN is not a label")
     count = len(distinct)
     if count < 2:
         only = distinct.tolist()[0]
@@ -79,7 +80,9 @@ def label_texts(labels: LabelArray) -> list[str]:
     if labels.dtype.kind == "M":
         texts: list[str] = np.datetime_as_string(labels, unit="auto").tolist()
         return texts
-    text_of = _float_text if labels.dtype.kind == "f" else str
+    text_of: Callable[[Any], str] = str
+    if labels.dtype.kind == "f":
+        text_of = _float_text
     return [text_of(label) for label in labels.tolist()]
 
 
@@ -98,7 +101,8 @@ def are_plain_numbers(classes: LabelArray) -> bool:
     """
     if classes.dtype.kind not in NUMBERS:
         return False
-    as_floats = [show(float(label)) for label in classes.tolist()]
+    numbers = map(float, classes.tolist())
+    as_floats = [show(number) for number in numbers]
     return as_floats == label_texts(classes)
 
 
@@ -151,9 +155,11 @@ def _booleans(texts: Sequence[str]) -> LabelArray:
 
 def _labels_of_command_line(texts: Sequence[str], kind: LabelKind) -> LabelArray:
     """Labels of a model that was made by the command line, by what its schema says they are."""
-    if kind == "boolean" and set(texts) <= set(BOOLEANS):
+    distinct = set(texts)
+    if kind == "boolean" and distinct <= set(BOOLEANS):
         return _booleans(texts)
-    if kind != "number" or any(number(text) is None for text in texts):
+    are_numbers = [number(text) is not None for text in distinct]
+    if kind != "number" or not all(are_numbers):
         return np.array(texts)  # also if one stands for all others
     floats = np.array(texts, dtype=np.float64)
     if np.any(floats % 1):
@@ -209,7 +215,8 @@ class LabelCoding:
         """Code of each label; a ValueError for a label that is not among the classes."""
         keys = _keys(labels, self.kind)
         if self.others:
-            return np.array([self.codes.get(key, -1.0) for key in keys])
+            found = [self.codes.get(key, -1.0) for key in keys]
+            return np.array(found)
         codes = map(self.codes.__getitem__, keys)
         try:
             return np.fromiter(codes, np.float64, len(keys))

@@ -38,7 +38,8 @@ class ExitCode(IntEnum):
 class Place:
     """Position of a fault: file and, if known, line, column (from 1) and text of the line.
 
-    `width` characters from `column` on are underlined, with `note` after the underline.
+    `width` characters from `column` on are underlined, with `note` after the underline. `field` is
+    the name of the column of a table.
     """
 
     path: str
@@ -47,10 +48,11 @@ class Place:
     width: int = 1
     text: str | None = None
     note: str | None = None
+    field: str | None = None
 
     def __str__(self) -> str:
-        parts = (self.path, self.line, self.column)
-        return ":".join(str(part) for part in parts if part is not None)
+        numbers = [str(number) for number in (self.line, self.column) if number is not None]
+        return ":".join([self.path, *numbers])
 
 
 class UserError(Exception):
@@ -74,11 +76,24 @@ class UserError(Exception):
         self.details = details
 
 
+class NoRowsError(UserError):
+    """An input without any row: a fault, unless a service goes on from its state."""
+
+    def __init__(self, path: str, hint: str | None = None) -> None:
+        super().__init__("there are no rows", code=ExitCode.BAD_DATA, place=Place(path), hint=hint)
+
+
 def bad_data(
-    problem: str, path: str, line: int | None = None, hint: str | None = None
+    problem: str,
+    path: str,
+    line: int | None = None,
+    hint: str | None = None,
+    *,
+    field: str | None = None,
 ) -> UserError:
-    """A `UserError` for a fault in an input file."""
-    return UserError(problem, code=ExitCode.BAD_DATA, place=Place(path, line), hint=hint)
+    """A `UserError` for a fault in an input file; `field` is the name of a column of a table."""
+    place = Place(path, line, field=field)
+    return UserError(problem, code=ExitCode.BAD_DATA, place=place, hint=hint)
 
 
 def usage(problem: str, hint: str | None = None) -> UserError:
@@ -93,20 +108,28 @@ def one_of(what: str, name: str, legal: Iterable[str]) -> str:
         return name
     hint = suggestion(name, words)
     if hint is None:
-        hint = f"one of {', '.join(map(_quoted, words))}"
+        quoted = map(_quoted, words)
+        hint = f"one of {', '.join(quoted)}"
     raise usage(f"unknown {what} {name!r}", hint)
 
 
 def suggestion(name: str, legal: Iterable[str]) -> str | None:
     """The legal word that `name` closely resembles, as a question; None if there is none."""
-    words = {word.lower().lstrip("-"): word for word in legal}  # compare without dashes
-    bare = name.lower().lstrip("-")
-    close = difflib.get_close_matches(OTHER_NAMES.get(bare, bare), words, n=1, cutoff=0.65)
+    words = {_bare(word): word for word in legal}
+    bare = _bare(name)
+    looked_up = OTHER_NAMES.get(bare, bare)
+    close = difflib.get_close_matches(looked_up, words, n=1, cutoff=0.65)
     if len(bare) > 2:
         close += [word for word in words if word.startswith(bare)]
     if not close:
         return None
-    return f"did you mean {_quoted(words[close[0]])}?"
+    best = words[close[0]]
+    return f"did you mean {_quoted(best)}?"
+
+
+def _bare(word: str) -> str:
+    """A word as it is compared: without dashes in front, in small letters."""
+    return word.lower().lstrip("-")
 
 
 OTHER_NAMES = {"rbf": "gaussian", "poly": "polynomial", "md": "markdown", "tex": "latex"}
@@ -136,7 +159,7 @@ def learner_fault(error: BaseException, files: Iterable[str]) -> UserError | Non
     outermost, _ = places[0]
     file, line = places[-1]
     start = text.index(f'  File "{outermost}"')
-    last_line = text.strip().splitlines()[-1]
+    last_line = text.strip().splitlines()[-1].removeprefix("ahpatron_cli.core.errors.")
     return UserError(
         f"the learner raised {last_line}",
         code=ExitCode.BUG,

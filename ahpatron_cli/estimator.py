@@ -55,14 +55,14 @@ from ahpatron_cli.core.rows import (
     unit_rows,
 )
 from ahpatron_cli.core.tally import chosen
-from ahpatron_cli.data.cells import Cells, LabelKind
+from ahpatron_cli.data.cells import Cells, LabelKind, Spelling
 from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.frames import Frame, Record, Records, as_frame, column_names, frame_cells
-from ahpatron_cli.data.inference import infer_features
+from ahpatron_cli.data.inference import infer_schema_without_labels
 from ahpatron_cli.data.label_codes import LabelCodes
 from ahpatron_cli.data.layout import is_dense
-from ahpatron_cli.data.schema import Column, EncodedColumns, Schema, Unseen, listed
-from ahpatron_cli.data.table_options import options_in_python
+from ahpatron_cli.data.schema import Column, FeatureColumns, Schema, Unseen, listed
+from ahpatron_cli.data.table_options import hint_in_python, options_in_python
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.explanation import column_relevances
 from ahpatron_cli.model_file import Header, damaged, load_model, model_of, to_bytes
@@ -84,7 +84,7 @@ class SparseMatrix(Protocol):
 
 MatrixLike: TypeAlias = ArrayLike | SparseMatrix | Sequence[Record] | Record
 """An array, a DataFrame, a list of dicts or a sparse matrix, of shape (n_samples, n_features)."""
-Examples: TypeAlias = Rows | EncodedColumns
+Examples: TypeAlias = Rows | FeatureColumns
 """Rows of X: numbers, or the columns of a table."""
 Labels: TypeAlias = NDArray[Any]
 """Labels of any type, in an array."""
@@ -211,7 +211,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Reset the estimator, then learn from these rows in the given order.
 
-        A call that is refused or interrupted leaves the estimator as it was.
+        A call that is refused or interrupted leaves the estimator unchanged.
 
         Parameters
         ----------
@@ -235,7 +235,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """Learn from these rows as an unfitted estimator."""
         self._warn_of_lost_options()
         rows, labels, weights = self._examples(X, y, weights=sample_weight, first=True)
-        if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
+        is_whole = isinstance(self.n_passes, int | np.integer)
+        if not is_whole or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
         coding = LabelCoding.of(distinct_labels(labels))
         encoded = coding.encode(labels)
@@ -246,7 +247,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         seen: list[Floats] = []
         for i in range(self.n_passes):
             order = self._order_of_pass(i, len(labels))
-            scores.append(self._feed(rows, encoded, weights, order=order))
+            scores_of_pass = self._feed(rows, encoded, weights, order=order)
+            scores.append(scores_of_pass)
             seen.append(encoded[order])
         self.online_scores_ = np.concatenate(scores)
         self._labels = np.concatenate(seen)
@@ -335,7 +337,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         else:
             rows = np.asarray(X)
             labels = np.asarray(y)
-            weights = None if sample_weight is None else np.asarray(sample_weight)
+            weights = None
+            if sample_weight is not None:
+                weights = np.asarray(sample_weight)
         coding = self._coding
         if classes is not None and not coding.has_classes(classes):
             raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
@@ -372,7 +376,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             return weights
         of_classes: Floats
         if isinstance(given, Mapping):
-            of_classes = np.array(_weights_of(coding.classes, given))
+            weight_by_class = _weights_of(coding.classes, given)
+            of_classes = np.array(weight_by_class)
         else:
             of_classes = compute_class_weight(given, classes=coding.classes, y=labels)
         of_rows = of_classes[coding.numbers(encoded)]
@@ -421,7 +426,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             return _part(rows, nothing), labels[nothing], None
         checked = _check_sample_weight(weights, labels, dtype=np.float64, ensure_non_negative=True)
         positive = np.flatnonzero(checked)
-        return _part(rows, positive), labels[positive], np.asarray(checked[positive])
+        kept = np.asarray(checked[positive])
+        return _part(rows, positive), labels[positive], kept
 
     def _is_plain(self, X: MatrixLike) -> TypeGuard[Floats]:
         """Whether X is valid already, so that scikit-learn's slow validation can be skipped.
@@ -433,7 +439,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         has_shape = X.shape[1:] == (self.n_features_in_,)
         if X.dtype != np.float64 or not has_shape:
             return False
-        return len(X) > 0 and bool(np.isfinite(X).all())
+        if not len(X):
+            return False
+        return bool(np.isfinite(X).all())
 
     def _rows(
         self, X: MatrixLike, y: ArrayLike = NO_LABELS, first: bool = False
@@ -442,7 +450,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         has_labels = not isinstance(y, str)
         with _as_value_errors():
             frame = as_frame(X)
-            table = None if frame is None else self._table(X, frame, first=first)
+            table = None
+            if frame is not None:
+                table = self._table(X, frame, first=first)
         if table is not None:
             if not has_labels:
                 return table, np.empty(0)
@@ -454,8 +464,12 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         elif not self._takes_arrays():
             names = listed(self.feature_names_in_)
             raise ValueError(f"X must be a DataFrame or a list of dicts with the columns {names}")
-        found = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
-        rows, labels = found if has_labels else (found, np.empty(0))
+        with _naming_tables(first=first):
+            found = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
+        rows = found
+        labels = np.empty(0)
+        if has_labels:
+            rows, labels = found
         width = rows.shape[1]
         if not isinstance(rows, np.ndarray) and width > MOST_COLUMNS:
             raise ValueError(f"sparse X may have {MOST_COLUMNS} columns at most, got {width}")
@@ -466,11 +480,12 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         schema = self.schema_
         return schema is None or schema.is_numeric
 
-    def _table(self, X: MatrixLike, frame: Frame, *, first: bool) -> EncodedColumns | None:
+    def _table(self, X: MatrixLike, frame: Frame, *, first: bool) -> FeatureColumns | None:
         """The columns of a DataFrame, converted; None if it counts as an array."""
         names = column_names(frame)
         if first:
-            if not all(isinstance(name, str) for name in frame.columns):
+            are_names = [isinstance(name, str) for name in frame.columns]
+            if not all(are_names):
                 return None
             schema, cells = self._inferred(X, frame, list(names))
         elif self.schema_ is None:
@@ -485,17 +500,23 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 frame.with_columns(used)
                 names = column_names(frame)
             schema.check_columns(names, "X")
-            cells = schema.spelling.cleaned(
-                frame_cells(frame, used, text=schema.text_columns(), path="X")
+            spelling = self._spelling_of_rows(schema)
+            cells = spelling.cleaned(
+                frame_cells(frame, used, text=schema.text_columns(), path="X"),
+                by_name=schema.columns_of_names(),
             )
         unseen = Unseen()
-        try:
-            table = schema.encoded_columns(cells, "X", unseen)
-        except UserError as error:
-            raise _of_row(error) from None
+        table = schema.to_feature_columns(cells, "X", unseen)
         for note in unseen.notes:
             _warn_user(note)
         return table
+
+    def _spelling_of_rows(self, schema: Schema) -> Spelling:
+        """How cells of later rows are written: as `table` says, unless it is that of the model."""
+        said = self.table
+        if said is None or said is getattr(self, "_table_of_model", None):
+            return schema.spelling()
+        return schema.spelling(said.get("decimal"), said.get("date_format"))
 
     def _inferred(self, X: MatrixLike, frame: Frame, names: list[str]) -> tuple[Schema, Cells]:
         """The schema of a new table, whose columns are noted, and its cells."""
@@ -506,14 +527,13 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             self.n_features_in_ = len(names)
         options = options_in_python(self.table, names)
         used = [name for name in names if name not in options.drop]
-        cells = options.spelling.cleaned(frame_cells(frame, used, text=options.category, path="X"))
-        try:
-            schema, warnings_of_columns = infer_features(names, options, [cells], path="X")
-        except UserError as error:
-            raise _of_row(error) from None
+        raw = frame_cells(frame, used, text=options.category, path="X")
+        cells = options.spelling.cleaned(raw, by_name=options.category)
+        schema, warnings_of_columns = infer_schema_without_labels(names, options, [cells], path="X")
         for note in warnings_of_columns:
             _warn_user(note)
         self._fitted_schema = schema
+        self._table_of_model: Mapping[str, Any] | None = None
         self._checks_names = schema.is_numeric  # as scikit-learn does for columns of numbers
         return schema, cells
 
@@ -529,7 +549,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """Create the `Player` (learner, kernel, classes, seed) before the first row is learned."""
         self._target_name = getattr(y, "name", None)
         schema = self._fitted_schema
-        features = self.n_features_in_ if schema is None else len(schema.features)
+        features = self.n_features_in_
+        if schema is not None:
+            features = len(schema.features)
         self._encoder = Encoder(
             labels=LabelCodes("option", coding.stored),
             dense=_are_made_dense(rows),
@@ -591,12 +613,13 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def _ready(self, rows: Examples) -> Rows:
         """Rows of X in the engine's numbering: feature j is column j + 1, as in LIBSVM files."""
         encoder = self._encoder
-        if isinstance(rows, EncodedColumns):
+        if isinstance(rows, FeatureColumns):
             return encoder.convert(rows.rows(), encoder.width)
         first = encoder.width - self.n_features_in_
         if isinstance(rows, CsrRows):
             columns = rows.columns + np.int32(first)
-            rows = replace(rows, columns=columns, width=rows.width + first)
+            width = rows.width + first
+            rows = replace(rows, columns=columns, width=width)
             if encoder.dense:
                 rows = rows.dense()
         elif first:
@@ -619,12 +642,18 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         scores: list[Floats] = []
         part: Integers | slice = order
         try:
-            for start in range(0, max(len(encoded), 1), PIECE):
+            last = max(len(encoded), 1)
+            for start in range(0, last, PIECE):
                 piece = slice(start, start + PIECE)
-                part = piece if isinstance(order, slice) else order[piece]
-                own = None if weights is None else weights[part]
+                part = piece
+                if not isinstance(order, slice):
+                    part = order[piece]
+                own = None
+                if weights is not None:
+                    own = weights[part]
                 ready = self._ready(_part(rows, part))
-                feed = partial(self.player_.feed, ready, encoded[part], own)
+                labels = encoded[part]
+                feed = partial(self.player_.feed, ready, labels, own)
                 scores.append(_on_one_thread(feed))
         except BaseException as error:
             if not self.player_.is_intact:
@@ -679,9 +708,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: MatrixLike) -> Floats:
         """Probability of each class, in the order of `classes_`, of shape (n_samples, n_classes).
 
-        The probabilities come from a logistic link, fitted to the scores of all rounds so far as
-        they were before each update. The link has an offset, so with two classes the more probable
-        class can differ from that of `predict` if f(x) is near 0.
+        The probabilities come from a logistic link, fitted to scores as they were before each
+        update: one step after every 256 rounds. Of fewer rounds, it is 1/(1 + exp(-f(x))), or
+        softmax of f(x). The link has an offset, so with two classes the more probable class can
+        differ from that of `predict` if f(x) is near 0.
         """
         scores = self.decision_function(X)
         return self.player_.calibration.probabilities(scores)
@@ -731,14 +761,16 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if schema is None and are_plain_numbers(self.classes_):
             return None
         if schema is None:
-            columns = [Column(f"x{j}", "number") for j in range(self.n_features_in_)]
+            numbered = range(self.n_features_in_)
+            columns = [Column(f"x{j}", "number") for j in numbered]
             schema = Schema(columns, label="", labels={}, missing="refuse")
         names = [column.name for column in schema.columns]
         target = self._target_name
         if not isinstance(target, str) or target in names:
             target = "label"
         texts = label_texts(self.classes_)
-        numbers: dict[str, Any] = dict(zip(texts, self._encoder.labels.labels, strict=True))
+        codes = self._encoder.labels.labels
+        numbers: dict[str, Any] = dict(zip(texts, codes, strict=True))
         kind = kind_of(self.classes_)
         return msgspec.structs.replace(schema, label=target, labels=numbers, label_kind=kind)
 
@@ -762,7 +794,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         params = dict(header.params)
         if header.kernel:
             params.update(header.kernel_params)
-        named: dict[str, Any] = {name: params.pop(name) for name in NAMED if name in params}
+        named: dict[str, Any] = {}
+        for name in NAMED:
+            if name in params:
+                named[name] = params.pop(name)
         name = learner or header.learner
         new = cls(name, kernel=header.kernel, params=params or None, **named)
         new.random_state = header.seed
@@ -778,11 +813,16 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             classes = new.classes_.tolist()
             new.class_weight = dict(zip(classes, header.weights, strict=True))
         if header.schema:
-            names = [column.name for column in header.schema.columns]
-            new.feature_names_in_ = np.array(names, dtype=object)
-            new.n_features_in_ = len(names)
-            new.table = header.schema.options_in_python() or None
+            new._set_columns(header.schema)
         return new
+
+    def _set_columns(self, schema: Schema) -> None:
+        """Take the columns and the options of a table from the schema of its model."""
+        names = [column.name for column in schema.columns]
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(names)
+        self.table = schema.options_in_python() or None
+        self._table_of_model = self.table
 
     @property
     def schema_(self) -> Schema | None:
@@ -803,12 +843,14 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if encoder.scale != "none":
             lost.append(f"--scale {encoder.scale}")
         positive = encoder.labels.positive
-        if encoder.schema is not None and encoder.schema.positive is not None:
-            lost.append(f"--positive {encoder.schema.positive}")
+        schema = encoder.schema
+        if schema is not None and schema.positive is not None:
+            lost.append(f"--positive {schema.positive}")
         elif positive is not None:
             lost.append(f"--positive {positive:g}")
         if lost:
-            _warn_user(f"fit and clone do not keep {' and '.join(lost)} of the loaded model")
+            options = " and ".join(lost)
+            _warn_user(f"fit and clone do not keep {options} of the loaded model")
 
     def _set_classes(self, header: Header, path: str) -> None:
         """Set the classes and their codes from the header of the model at this path."""
@@ -849,12 +891,17 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "online_scores_")
         if ax is None:
             ax = pyplot.gca()
-        rounds = np.arange(1, len(self._labels) + 1)
+        last = len(self._labels)
+        rounds = np.arange(1, last + 1)
         scores = self.online_scores_
-        true = self._labels > 0 if scores.ndim == 1 else self._labels
-        mistakes = np.cumsum(chosen(scores) != true)
+        true: Labels = self._labels
+        if scores.ndim == 1:
+            true = true > 0
+        wrong = chosen(scores) != true
+        mistakes = np.cumsum(wrong)
         rates = 100 * mistakes / rounds
-        ax.plot(rounds, rates, label=self.player_.learner.name)
+        learner = self.player_.learner
+        ax.plot(rounds, rates, label=learner.name)
         ax.set(xlabel="round", ylabel="mistakes so far (%)")
         return ax
 
@@ -896,13 +943,16 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if self.player_.learner.name != "metron":
             learner = self.player_.learner.name
             raise AttributeError(f"relevances_: {learner} does not learn how relevant columns are")
-        found = {one.column: one.relevance for one in column_relevances(self.player_, self.schema_)}
+        relevances = column_relevances(self.player_, self.schema_)
+        found = {one.column: one.relevance for one in relevances}
         if self.schema_ is None:
             first = self._encoder.width - self.n_features_in_
-            names = [str(first + j) for j in range(self.n_features_in_)]
+            numbers = range(first, first + self.n_features_in_)
+            names = list(map(str, numbers))
         else:
             names = list(map(str, self.feature_names_in_))
-        return np.array([found.get(name, 0.0) for name in names])
+        in_order = [found.get(name, 0.0) for name in names]
+        return np.array(in_order)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "player_")
@@ -948,13 +998,9 @@ def configured(
         of_kernel = {}
     if "sigma" in of_kernel and known.get("sigma") == "auto":
         known["sigma"] = select_sigma(kernel_name)
-    setup = Setup(
-        learner=kind.name,
-        learner_params={param: value for param, value in known.items() if param in own},
-        kernel=None if kind.own_kernel else kernel_name,
-        kernel_params={param: value for param, value in known.items() if param in of_kernel},
-        source=name if is_path(name) else None,
-    )
+    legal = own.keys() | of_kernel.keys()
+    used = {param: value for param, value in known.items() if param in legal}
+    setup = Setup.of(name, kernel_name, used)
     return _built(setup)
 
 
@@ -975,8 +1021,8 @@ def _not_of_default(learner: str, param: str) -> ParameterError:
 
 def _check_names(learner: str, kernel: str) -> None:
     """Raise a ValueError if there is no such learner or kernel."""
-    is_known = isinstance(learner, str) and (learner in REGISTRY or is_path(learner))
-    if not is_known:
+    is_text = isinstance(learner, str)
+    if not is_text or not (learner in REGISTRY or is_path(learner)):
         names = ", ".join(REGISTRY)
         raise ValueError(f"unknown learner {learner!r}: one of {names}")
     if kernel not in KERNELS:
@@ -986,7 +1032,8 @@ def _check_names(learner: str, kernel: str) -> None:
 
 def _check_known(given: Iterable[str], kind: type[Learner], kernel: str) -> None:
     """Raise a ValueError if neither the learner nor the kernel has a given parameter."""
-    legal = [*kind.specs(), *KERNELS[kernel].specs()]
+    of_kernel = KERNELS[kernel].specs()
+    legal = [*kind.specs(), *of_kernel]
     unknown = set(given).difference(legal)
     if unknown:
         raise ValueError(
@@ -1011,14 +1058,15 @@ def _warn_user(message: str) -> None:
 
 def _is_internal(frame: FrameType) -> bool:
     """Whether a frame runs code of this package or of scikit-learn."""
-    package = frame.f_globals.get("__name__", "").partition(".")[0]
+    module = frame.f_globals.get("__name__", "")
+    package, _, _ = module.partition(".")
     return package in _INTERNAL_PACKAGES
 
 
 def _are_made_dense(rows: Examples) -> bool:
     """Whether rows are learned as dense ones, by the same rule as in `ahpatron run`."""
     first = slice(0, min(BLOCK, len(rows)))
-    if isinstance(rows, EncodedColumns):
+    if isinstance(rows, FeatureColumns):
         head = compressed(rows.take(first).rows())
         last = int(head.columns.max(initial=-1))
         return is_dense(len(head), width=last + 1, stored=len(head.values))
@@ -1032,10 +1080,12 @@ def _are_made_dense(rows: Examples) -> bool:
 def _on_one_thread(compute: Callable[[], Result]) -> Result:
     """Return `compute()`, run with one BLAS thread as on the command line."""
     # not by `BLAS.limit`, which takes as long as learning from a row
-    threads = [(library, library.get_num_threads()) for library in BLAS.lib_controllers]
-    several = [(library, count) for library, count in threads if count != 1]
-    for library, _ in several:
-        library.set_num_threads(1)
+    several: list[tuple[Any, int]] = []
+    for library in BLAS.lib_controllers:
+        count = library.get_num_threads()
+        if count != 1:
+            several.append((library, count))
+            library.set_num_threads(1)
     try:
         return compute()
     finally:
@@ -1045,32 +1095,50 @@ def _on_one_thread(compute: Callable[[], Result]) -> Result:
 
 def _named(error: NumericalError, numbers: Integers) -> ValueError:
     """ValueError that names the row of X; `numbers` are the rows of X that the engine was given."""
-    return ValueError(f"row {numbers[error.row]} of X cannot be computed: {error}")
-
-
-def _of_row(error: UserError) -> ValueError:
-    """ValueError that names the row of X, if it is known."""
-    row = error.place.line if error.place else None
-    if row is None:
-        return ValueError(str(error))
-    return ValueError(f"row {row} of X: {error}")
+    row = numbers[error.row]
+    return ValueError(f"row {row} of X cannot be computed: {error}")
 
 
 @contextmanager
 def _as_value_errors() -> Iterator[None]:
-    """Raise errors for users as ValueErrors."""
+    """Raise errors for users as ValueErrors that name row and column of X, if these are known."""
     try:
         yield
     except UserError as error:
-        raise ValueError(str(error)) from None
+        message = str(error)
+        place = error.place
+        if place is not None and place.line is not None and place.field is not None:
+            message = f"row {place.line} of X: {message}"
+        hint = hint_in_python(error)
+        if hint is not None:
+            message += f": {hint}"
+        raise ValueError(message) from None
+
+
+@contextmanager
+def _naming_tables(*, first: bool) -> Iterator[None]:
+    """Say what takes text, if an array or list has a cell that is not a number."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        hint = "X must have numbers only, as in fit"
+        if first:
+            hint = (
+                "arrays must have numbers only; give text in a DataFrame or a list of dicts, or "
+                "convert it"
+            )
+        raise ValueError(f"{error}: {hint}") from None
 
 
 def _part(rows: Examples, part: slice | Integers) -> Examples:
     """The rows selected by a slice or an array of row numbers."""
-    if isinstance(rows, EncodedColumns):
+    if isinstance(rows, FeatureColumns):
         return rows.take(part)
     if isinstance(rows, CsrRows):
-        return rows.take(np.arange(len(rows))[part])
+        numbers = np.arange(len(rows))
+        return rows.take(numbers[part])
     return rows[part]
 
 

@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.parameters import Spec, Value
-from ahpatron_cli.core.registry import find_learner, is_path
+from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.errors import suggestion, usage
 from ahpatron_cli.number_text import int_if_integral
 from ahpatron_cli.runner import AUTO, Setup, check
@@ -71,13 +71,19 @@ def expand(
     for name, choice in _chosen(learner, layers).items():
         if name in specs:
             axes[name] = _axis(choice, specs[name], rounds)
-    count = math.prod(len(axis) for axis in axes.values())
+    lengths = map(len, axes.values())
+    count = math.prod(lengths)
     if count > MOST_SETTINGS:
         name = find_learner(learner).name
         raise usage(f"{name} is given more than {MOST_SETTINGS:,} settings")
     for values in product(*axes.values()):
         params = dict(zip(axes, values, strict=True))
-        setup = _setup(learner, kernel, params, axes)
+        texts = {}
+        for name, value in params.items():
+            text = axes[name][value]
+            if text:
+                texts[name] = text
+        setup = Setup.of(learner, kernel, params, texts)
         check(setup)
         yield setup
 
@@ -96,37 +102,13 @@ def _chosen(learner: str, layers: Sequence[Layer]) -> dict[str, Choice]:
 def _axis(choice: Choice, spec: Spec, rounds: int | None) -> Axis:
     """The values of a choice, each once."""
     axis: Axis = {}
-    words = ",".join(choice.texts).split(",")
-    for word in words:
-        grid = _Grid(word.strip(), spec=spec, shown=choice.shown)
+    words = ",".join(choice.texts)
+    for word in words.split(","):
+        stripped = word.strip()
+        grid = _Grid(stripped, spec=spec, shown=choice.shown)
         for value, text in grid.values(rounds):
             axis.setdefault(value, text)
     return axis
-
-
-def _setup(learner: str, kernel: str, params: dict[str, Value], axes: dict[str, Axis]) -> Setup:
-    """The setup with these values of the axes."""
-    kind = find_learner(learner)
-    own = kind.specs()
-    learner_params = {}
-    kernel_params = {}
-    texts = {}
-    for name, value in params.items():
-        if name in own:
-            learner_params[name] = value
-        else:
-            kernel_params[name] = value
-        text = axes[name][value]
-        if text:
-            texts[name] = text
-    return Setup(
-        learner=kind.name,
-        learner_params=learner_params,
-        kernel=None if kind.own_kernel else kernel,
-        kernel_params=kernel_params,
-        source=learner if is_path(learner) else None,
-        texts=texts,
-    )
 
 
 def parameters(learners: Iterable[str], kernel: str) -> dict[str, Spec]:
@@ -158,12 +140,15 @@ class _Grid:
         if relative:
             yield from self._relative_values(relative[1], relative[2], rounds)
             return
-        words = (AUTO,) if self.spec.symbol == "σ" else ()
+        words: tuple[str, ...] = ()
+        if self.spec.symbol == "σ":
+            words = (AUTO,)
         for text, _ in self._spelled_out(self.word):
             if text in words:
                 yield text, text
             else:
-                yield parse(self.shown, self.spec, text, words), None
+                value = parse(self.shown, self.spec, text, words)
+                yield value, None
 
     def _relative_values(
         self, values: str, per: str, rounds: int | None
@@ -171,7 +156,8 @@ class _Grid:
         """Values and texts of a word that ends with `/sqrt(T)` or `/T`."""
         if self.spec.kind is not float or rounds is None:
             legal = self.spec.legal()
-            problem = f"{self.shown}: {self.word} depends on T; give {legal}"
+            given = f"{self.shown}: {self.word}"
+            problem = f"{given} depends on T; give {legal}"
             raise usage(problem, "give a number, or use `ahpatron sweep`")
         divisor = float(rounds)
         sign = "T"
@@ -183,7 +169,8 @@ class _Grid:
             if number is None:
                 raise usage(f"{self.shown}={self.word}: {text!r} is not a number", FORMS)
             quotient = repr(number / divisor)
-            yield parse(self.shown, self.spec, quotient), f"{written}/{sign}"
+            value = parse(self.shown, self.spec, quotient)
+            yield value, f"{written}/{sign}"
 
     def _spelled_out(self, word: str) -> list[Spelling]:
         """Values of a range; any other word is a single value.
@@ -198,7 +185,9 @@ class _Grid:
             if powers:
                 return _powers(*powers.groups())
             if power:
-                return _powers(power[1], power[2], power[2])
+                base = power[1]
+                exponent = power[2]
+                return _powers(base, exponent, exponent)
             if parts[0] == "log":
                 low, high, count = map(_number, parts[1:])
                 return _geometric(low, high, count, spec=self.spec)
@@ -216,14 +205,18 @@ def _powers(base_text: str, low_text: str, high_text: str) -> list[Spelling]:
     base = _number(base_text)
     low = _number(low_text)
     high = _number(high_text)
-    if base <= 0 or low % 1 or high % 1:
+    is_whole = low % 1 == 0 and high % 1 == 0
+    if base <= 0 or not is_whole:
         raise ValueError
-    count = _checked_count(high - low + 1)
+    difference = high - low
+    count = _checked_count(difference + 1)
     spellings = []
     for number in range(count):
         exponent = low + number
         power = base**exponent
-        spellings.append((f"{power:.{DIGITS}g}", f"{base:f}^{exponent}"))
+        text = f"{power:.{DIGITS}g}"
+        shown = f"{base:f}^{exponent}"
+        spellings.append((text, shown))
     return spellings
 
 
@@ -231,9 +224,10 @@ def _steps(low: Decimal, high: Decimal, step: Decimal) -> list[Spelling]:
     """The values `low:high:step`; ValueError if they are not legal."""
     if step <= 0:
         raise ValueError
-    count = _checked_count((high - low) // step + 1)
-    values = [low + number * step for number in range(count)]
-    return _as_displayed(_exact(value) for value in values)
+    steps = (high - low) // step
+    count = _checked_count(steps + 1)
+    values = (low + number * step for number in range(count))
+    return _as_displayed(map(_exact, values))
 
 
 def _geometric(low: Decimal, high: Decimal, steps: Decimal, *, spec: Spec) -> list[Spelling]:
@@ -243,11 +237,14 @@ def _geometric(low: Decimal, high: Decimal, steps: Decimal, *, spec: Spec) -> li
         raise ValueError
     last = _checked_count(steps) - 1
     start = float(low)
-    log_ratio = math.log(high / low) / last
-    values = [start * math.exp(number * log_ratio) for number in range(last)]
+    ratio = float(high / low)
+    log_ratio = math.log(ratio) / last
+    factors = [math.exp(number * log_ratio) for number in range(last)]
+    values = [start * factor for factor in factors]
     if spec.kind is int:
         values.append(float(high))
-        texts = [str(_nearest_legal(value, spec)) for value in values]
+        integers = [_nearest_legal(value, spec) for value in values]
+        texts = list(map(str, integers))
     else:
         texts = [f"{value:.{DIGITS}g}" for value in values]
         texts.append(_exact(high))
@@ -263,7 +260,8 @@ def _nearest_legal(value: float, spec: Spec) -> int:
     """The nearest legal integer."""
     unit = 2 if spec.even else 1
     least = int(spec.at_least or unit)
-    return max(unit * round(value / unit), least)
+    nearest = unit * round(value / unit)
+    return max(nearest, least)
 
 
 def _checked_count(count: Decimal) -> int:

@@ -50,11 +50,15 @@ class Ranking(Stateful):
     def load_state_dict(self, state: StateReader) -> None:
         scores = state.array("scores", "s")
         labels = state.array("labels", "%r")
-        rounds = max(len(labels), 1)
-        if len(scores) % rounds or (len(scores) and not len(labels)):
+        rounds = len(labels)
+        fits = not len(scores)
+        if rounds:
+            fits = len(scores) % rounds == 0
+        if not fits:
             raise state.refusal("scores", "are not those of the labels")
+        numbers = labels.astype(np.int16)
         self._scores = array("d", scores.tobytes())
-        self._labels = array("h", labels.astype(np.int16).tobytes())
+        self._labels = array("h", numbers.tobytes())
 
     def auc(self) -> float | None:
         """AUC: P(f(x) > f(x')) + P(f(x) = f(x'))/2 for y = +1, y' = -1; None if undefined.
@@ -76,7 +80,8 @@ class Ranking(Stateful):
         """Scores of all rounds, and which are positive; None if there are too many."""
         if self._is_over():
             return None
-        return np.array(self._scores), np.array(self._labels) == 1
+        labels = np.array(self._labels)
+        return np.array(self._scores), labels == 1
 
     def _mean(self, measure: Callable[[Floats, Flags], float | None]) -> float | None:
         """A measure of scores and of which are positive; with more classes, its mean over them."""
@@ -118,11 +123,12 @@ def _area(scores: Floats, positive: Flags) -> float | None:
 def _average_precision(scores: Floats, positive: Flags) -> float | None:
     """Average precision of scores; None without positive examples."""
     steps = ranked(scores, positive)
-    if not steps.right[-1]:
+    positives = int(steps.right[-1])
+    if not positives:
         return None
     found = np.diff(steps.right, prepend=0)
     precision = steps.right / steps.above
-    return float(found @ precision) / int(steps.right[-1])
+    return float(found @ precision) / positives
 
 
 class Steps(NamedTuple):
@@ -139,10 +145,15 @@ def ranked(scores: Floats, positive: Flags) -> Steps:
     """Numbers of examples, and of positive ones, with at least each of the scores."""
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
-    is_last = np.append(ordered[1:] != ordered[:-1], True)  # of those with the same score
+    differs_from_next = ordered[1:] != ordered[:-1]
+    is_last = np.append(differs_from_next, True)  # of those with the same score
     right = np.cumsum(positive[order])
     above = np.arange(1, len(scores) + 1)
-    return Steps(ordered[is_last], above[is_last], right[is_last])
+    return Steps(
+        scores=ordered[is_last],
+        above=above[is_last],
+        right=right[is_last],
+    )
 
 
 class Recent(TypedDict, total=False):
@@ -221,7 +232,9 @@ class RecentMistakes(Stateful):
         self.drifts = state.array("drifts", "#d").tolist()
 
     def check(self, state: StateReader) -> None:
-        if not 1 <= len(self._before) <= self._window + 1 or not 0 < self._wrong <= self._seen:
+        fits_window = 1 <= len(self._before) <= self._window + 1
+        is_rate = 0 < self._wrong <= self._seen
+        if not fits_window or not is_rate:
             raise state.refusal("before", "does not fit the window")
 
     def _reset_test(self) -> None:
@@ -266,21 +279,26 @@ def metrics_of(
     columns = zip(*confusion, strict=True)
     found = [sum(column) for column in columns]
     right = [row[number] for number, row in enumerate(confusion)]
-    quality = _quality(right, found, totals)
+    quality = _of_all(qualities(confusion))
+    auc = None
+    average_precision = None
+    if ranking is not None:
+        auc = ranking.auc()
+        average_precision = ranking.average_precision()
     return Metrics(
         precision=quality.precision,
         recall=quality.recall,
         f1=quality.f1,
         balanced_error=_balanced_error(right, totals),
         kappa=_kappa(right, found, totals),
-        auc=ranking.auc() if ranking else None,
+        auc=auc,
         log_loss=log_loss,
-        average_precision=ranking.average_precision() if ranking else None,
+        average_precision=average_precision,
         brier=brier,
     )
 
 
-class _Quality(NamedTuple):
+class Quality(NamedTuple):
     """Precision, recall and F1 of one class, or their means; None if undefined."""
 
     precision: float | None
@@ -288,29 +306,34 @@ class _Quality(NamedTuple):
     f1: float | None
 
 
-def _quality(right: Counts, found: Counts, totals: Counts) -> _Quality:
-    """Precision, recall and F1: of the second of two classes, or means over more classes.
-
-    For each class, `right` has its rounds that were predicted correctly, `found` the rounds in
-    which it was predicted, and `totals` its rounds.
-    """
-    by_class: list[_Quality] = []
-    for ok, said, total in zip(right, found, totals, strict=True):
-        quality = _Quality(
-            precision=_ratio(ok, said),
-            recall=_ratio(ok, total),
-            f1=_ratio(2 * ok, said + total),
+def qualities(confusion: Sequence[Sequence[int]]) -> list[Quality]:
+    """Precision, recall and F1 of each class; `confusion` is that of `metrics_of`."""
+    by_class: list[Quality] = []
+    columns = zip(*confusion, strict=True)
+    for number, (row, column) in enumerate(zip(confusion, columns, strict=True)):
+        right = row[number]
+        found = sum(column)
+        total = sum(row)
+        quality = Quality(
+            precision=_ratio(right, found),
+            recall=_ratio(right, total),
+            f1=_ratio(2 * right, found + total),
         )
         by_class.append(quality)
+    return by_class
+
+
+def _of_all(by_class: Sequence[Quality]) -> Quality:
+    """Those of the second of two classes, or means over more classes."""
     if len(by_class) == 2:
         return by_class[1]
     occurring = [one for one in by_class if one.f1 is not None]
     if not occurring:
-        return _Quality(None, None, None)
+        return Quality(None, None, None)
     precisions = [one.precision for one in occurring]
     recalls = [one.recall for one in occurring]
     f1s = [one.f1 for one in occurring]
-    return _Quality(
+    return Quality(
         precision=_mean(precisions),
         recall=_mean(recalls),
         f1=_mean(f1s),
@@ -318,7 +341,11 @@ def _quality(right: Counts, found: Counts, totals: Counts) -> _Quality:
 
 
 def _kappa(right: Counts, found: Counts, totals: Counts) -> float | None:
-    """Cohen's kappa, of the same counts as `_quality`."""
+    """Cohen's kappa, of the counts of each class.
+
+    `right` are its rounds that were predicted correctly, `found` the rounds in which it was
+    predicted, and `totals` its rounds.
+    """
     rounds = sum(totals)
     agreed = sum(right) * rounds  # this and what follows is multiplied by rounds²
     by_chance = 0

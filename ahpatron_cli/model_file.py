@@ -29,7 +29,7 @@ from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.batch import FileInfo
 from ahpatron_cli.data.cells import label_key
 from ahpatron_cli.data.encoder import Encoder
-from ahpatron_cli.data.label_codes import AppearingLabels, LabelCodes
+from ahpatron_cli.data.label_codes import UNDECIDED, AppearingLabels, LabelCodes
 from ahpatron_cli.data.layout import DENSE_WIDTH
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
@@ -161,14 +161,19 @@ class Model:
         )
 
     def _appearing(self) -> AppearingLabels | None:
-        """The classes that have appeared; None if they were known before."""
-        if not self.header.grows:
+        """The labels that have appeared, if others may; None if all were known before."""
+        header = self.header
+        if header.grows:
+            labels = list(header.classes or ())
+            return AppearingLabels(labels, are_classes=True)
+        if header.labels != UNDECIDED or header.positive is not None:
             return None
-        return AppearingLabels(list(self.header.classes or ()), are_classes=True)
+        return AppearingLabels([1.0] if header.rounds else [])
 
     def run(self, data: str, options: RunOptions | None = None, *, same_file: bool = False) -> Run:
         """A `Run` that continues the model on this data; `same_file`: it was trained on it."""
-        options = replace(options or RunOptions(), seed=self.header.seed)
+        options = options or RunOptions()
+        options = replace(options, seed=self.header.seed)
         if options.threshold is None:
             options = replace(options, threshold=self.header.threshold)
         try:
@@ -177,7 +182,7 @@ class Model:
                 path=data,
                 options=options,
                 classes=self.header.classes,
-                appearing=self._appearing(),
+                appearing=self._appearing() if self.header.grows else None,
                 weights=self.header.weights,
                 state=self.state,
                 confusion=self.header.confusion,
@@ -206,23 +211,32 @@ def model_of(
     """Create the model of a player; `fields` are further fields of the header."""
     learner = player.learner
     kernel = player.kernel
+    kernel_name = None
+    if not learner.own_kernel:
+        kernel_name = kernel.name
     header = Header(
         learner=learner.name,
         source=learner_source(type(learner)),
         params=learner.params(),
-        kernel=None if learner.own_kernel else kernel.name,
+        kernel=kernel_name,
         kernel_params=kernel.params(),
         **fields,
     )
-    return Model(header, player.state_dict(), scaler, live=live)
+    state = player.state_dict()
+    return Model(header, state, scaler, live=live)
 
 
 def to_bytes(model: Model) -> bytes:
     """Bytes of a model file; deterministic."""
-    scaler = vars(model.scaler) if model.scaler else {}
+    groups: dict[str, Mapping[str, Any]] = {
+        "state": model.state,
+        "scaler": {},
+        "live": model.live or {},
+    }
+    if model.scaler is not None:
+        groups["scaler"] = vars(model.scaler)
     arrays: dict[str, np.ndarray] = {}
     plain_values: dict[str, Any] = {}
-    groups = {"state": model.state, "scaler": scaler, "live": model.live or {}}
     for path, value in _flat(groups):
         if isinstance(value, np.ndarray):
             arrays[path] = np.ascontiguousarray(value)
@@ -246,9 +260,11 @@ def _described(array: np.ndarray) -> tuple[str, list[int]]:
 
 def archive_of(header: Header, arrays: Mapping[str, np.ndarray]) -> bytes:
     """Bytes of an .npz file with a header and arrays; sets the checksum."""
-    signed = msgspec.structs.replace(header, sha256=checksum(header, arrays))
+    own_checksum = checksum(header, arrays)
+    signed = msgspec.structs.replace(header, sha256=own_checksum)
     text = msgspec.json.encode(signed, order="sorted")
-    packed = {_HEADER: np.frombuffer(text, dtype=np.uint8)}
+    header_bytes = np.frombuffer(text, dtype=np.uint8)
+    packed: dict[str, np.ndarray] = {_HEADER: header_bytes}
     for name in sorted(arrays):
         packed[name] = arrays[name]
     return npz.pack(packed)
@@ -275,7 +291,7 @@ def _flat(group: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield path, value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value for JSON: infinity and NaN become text; an apostrophe marks the same texts."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
@@ -284,8 +300,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> Any:
     """Inverse of `_plain`."""
+    if not isinstance(value, str):
+        return value
     if value in _NOT_FINITE:
         return float(value)
     if _looks_like_no_number(value):
@@ -293,9 +311,11 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _looks_like_no_number(value: Any) -> bool:
+def _looks_like_no_number(value: object) -> bool:
     """Whether a value is the text of infinity or NaN, with any number of apostrophes before."""
-    return isinstance(value, str) and value.lstrip("'") in _NOT_FINITE
+    if not isinstance(value, str):
+        return False
+    return value.lstrip("'") in _NOT_FINITE
 
 
 def load_model(path: str, learner: str | None = None) -> Model:
@@ -308,7 +328,9 @@ def load_model(path: str, learner: str | None = None) -> Model:
         return _load(path, learner)
     except OSError as error:
         problem = f"the model cannot be read: {error.strerror or error}"
-        hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
+        hint = None
+        if isinstance(error, FileNotFoundError):
+            hint = similar_name(path)
         place = Place(path)
         raise UserError(problem, code=ExitCode.NO_INPUT, place=place, hint=hint) from None
     except StateError as error:
@@ -327,7 +349,8 @@ def _load(path: str, learner: str | None) -> Model:
     kind = _learner_of(header, learner)
     header.params = _complete(kind, header.params)
     if header.kernel:
-        header.kernel_params = _complete(KERNELS[header.kernel], header.kernel_params)
+        kernel = KERNELS[header.kernel]
+        header.kernel_params = _complete(kernel, header.kernel_params)
     values = chain(header.state.items(), arrays.items())
     content = _nested(values)
     scaler = None
@@ -351,7 +374,7 @@ def _load(path: str, learner: str | None) -> Model:
 
 def damaged(reason: str, path: str) -> UserError:
     """The error for a model file that is damaged or was not written by ahpatron."""
-    first_line = reason.partition("\n")[0]
+    first_line, _, _ = reason.partition("\n")
     problem = f"this is not a model of ahpatron, or it is damaged: {first_line[:200]}"
     return bad_data(problem, path, hint="`ahpatron run DATA --save MODEL.npz` writes a model")
 
@@ -361,11 +384,11 @@ def _header(archive: zipfile.ZipFile, path: str) -> Header:
     written = _fields(archive, path)
     if written.get("kind") != KIND:
         raise StateError("its header is not that of a model")
-    format = written.get("format")
-    algorithm = written.get("algorithm")
-    if format != FORMAT or algorithm != ALGORITHM:
-        version = str(written.get("version"))[:20]
-        problem = f"the model was made by version {version}, whose learners count differently"
+    is_same_format = written.get("format") == FORMAT
+    if not is_same_format or written.get("algorithm") != ALGORITHM:
+        version = str(written.get("version"))
+        made_by = f"the model was made by version {version[:20]}"
+        problem = f"{made_by}, whose learners count differently"
         hint = "make it again from its data with `ahpatron run DATA … --save MODEL.npz`"
         raise bad_data(f"{problem}: it cannot be used here", path, hint=hint)
     return msgspec.convert(written, Header)
@@ -394,8 +417,8 @@ def _arrays(header: Header, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     if set(archive.namelist()) != listed:
         raise StateError("its entries differ from those listed in its header")
     for name, (dtype, shape) in header.arrays.items():
-        is_legal = all(length >= 0 for length in shape)
-        if dtype not in _TYPES or not is_legal:
+        shortest = min(shape, default=0)
+        if dtype not in _TYPES or shortest < 0:
             raise StateError(f"{name[:40]} has an unknown type")
     found = {}
     for name, (dtype, shape) in header.arrays.items():
@@ -406,14 +429,16 @@ def _arrays(header: Header, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
 def _check_header(header: Header) -> None:
     """Check the consistency of header fields beyond their types."""
     labels = header.labels
+    distinct = set(labels)
     if header.grows:
-        legal = None not in labels and len(set(labels)) == len(labels)
+        legal = None not in labels and len(distinct) == len(labels)
     elif len(labels) == 2:
         negative, positive = labels
         legal = positive is not None and negative != positive
     else:
-        known = {label for label in labels if label is not None}
-        legal = len(labels) > 2 and list(labels) == sorted(known)
+        known = [label for label in distinct if label is not None]
+        in_order = tuple(sorted(known))
+        legal = len(labels) > 2 and labels == in_order
     if header.weights and len(header.weights) != len(labels):
         legal = False
     if not legal:
@@ -427,8 +452,10 @@ def _check_schema(schema: Schema, width: int) -> None:
     if width <= len(schema.features):
         raise StateError("its schema has more features than its rows")
     for column in schema.columns:
-        if column.shares and not (column.categories and len(column.shares) == column.width):
-            raise StateError("its schema has shares of other categories")
+        if column.shares:
+            belongs = len(column.shares) == column.width
+            if not column.categories or not belongs:
+                raise StateError("its schema has shares of other categories")
     for label in schema.labels:
         if label_key(label, schema.label_kind) is None:
             raise StateError(f"its schema has labels that are no {schema.label_kind}")
@@ -440,7 +467,8 @@ def _check_width(header: Header, state: State) -> None:
     centre = state.get("centre")
     if isinstance(centre, np.ndarray):
         widest = max(widest, centre.size)
-    if header.dense and header.width > widest + 1:
+    widest += 1  # column 0
+    if header.dense and header.width > widest:
         raise StateError("its rows are wider than its examples")
 
 
@@ -450,8 +478,8 @@ def _learner_of(header: Header, given: str | None) -> type[Learner]:
         problem = f"the model was made by the learner {header.learner!r}, which is not installed"
         raise usage(problem, "if it is in a file, give it again: -l FILE.py:Class")
     kind = find_learner(given or header.learner)
-    is_named_so = kind.name == header.learner
-    if not is_named_so or learner_source(kind) != header.source:
+    is_same = kind.name == header.learner and learner_source(kind) == header.source
+    if not is_same:
         problem = f"the {kind.name} installed here is not the learner that made the model"
         source = header.source[:24]
         raise usage(problem, f"the model was made by {header.learner} ({source})")

@@ -7,6 +7,7 @@ column that gives the label away shows in it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeAlias
@@ -108,20 +109,23 @@ class Overview:
         if label is not None:
             features = [name for name in names if self._roles[name] == "feature"]
             most = MOST_COUNTS // max(len(features), 1)
-            self._rules = {name: Rule(self._columns[name], most) for name in features}
+            for name in features:
+                self._rules[name] = Rule(self._columns[name], most)
 
     def add(self, cells: Cells) -> None:
         """Add a batch of rows."""
         codes = None
         if self._label is not None and self._rules:
-            codes = self._classes.codes(cells.texts(self._label))
+            labels = cells.texts(self._label)
+            codes = self._classes.codes(labels)
         for name, column in self._columns.items():
             values = cells.columns.get(name)
             if values is None:
                 continue
             column.add(values, cells.lines)
             if codes is not None and name in self._rules:
-                self._rules[name].add(values, codes, len(self._classes))
+                rule = self._rules[name]
+                rule.add(values, codes, len(self._classes))
         if len(self._classes) > MAX_CLASSES:
             self._rules.clear()
         self.rows += len(cells.lines)
@@ -131,8 +135,11 @@ class Overview:
         found = []
         for name, column in self._columns.items():
             rule = self._rules.get(name)
-            rate = rule.mistake_rate if rule else None
-            found.append(column.overview(self._roles[name], rate))
+            rate = None
+            if rule is not None:
+                rate = rule.mistake_rate
+            overview = column.overview(self._roles[name], rate)
+            found.append(overview)
         return tuple(found)
 
 
@@ -149,7 +156,9 @@ class Classes:
     def codes(self, labels: Texts) -> Integers:
         """Number of the label of each row; -1 without one."""
         numbers = [self._number(text) for text in labels.texts]
-        return np.array([*numbers, -1], dtype=np.int64)[labels.codes]
+        numbers.append(-1)  # the code -1 is that of a row without a label
+        by_code = np.array(numbers, dtype=np.int64)
+        return by_code[labels.codes]
 
     def _number(self, text: str) -> int:
         if text in MISSING or len(self._numbers) > MAX_CLASSES:
@@ -168,7 +177,7 @@ class _Column:
         self._options = options
         self._distinct: set[str | float] = set()
         self._repeats = False
-        """Whether a value has come twice, as far as they were counted."""
+        """Whether a value has occurred twice, among those that were counted."""
         self._is_whole = True
         self._low = np.inf
         self._high = -np.inf
@@ -178,9 +187,10 @@ class _Column:
         self.statistics.add(values, lines)
         if isinstance(values, Texts):
             self._add_texts(values)
+        elif isinstance(values, Dates):
+            self._add_numbers(values.days())
         else:
-            numbers = values.days() if isinstance(values, Dates) else values
-            self._add_numbers(numbers)
+            self._add_numbers(values)
 
     def _add_texts(self, cells: Texts) -> None:
         found: list[float] = []
@@ -190,7 +200,11 @@ class _Column:
             value = self.read(text)
             if value is not None:
                 found.append(value)
-            self._note(text if value is None else value, repeats=count > 1)
+            repeats = count > 1
+            if value is None:
+                self._note(text, repeats=repeats)
+            else:
+                self._note(value, repeats=repeats)
         self._widen(np.array(found))
 
     def _add_numbers(self, values: Floats) -> None:
@@ -199,7 +213,7 @@ class _Column:
         if len(self._distinct) > MOST_DISTINCT:
             return
         distinct, counts = np.unique(present, return_counts=True)
-        repeats = bool((counts > 1).any())
+        repeats = bool(counts.max(initial=0) > 1)
         for value in distinct[: MOST_DISTINCT + 1].tolist():
             self._note(value, repeats=repeats)
 
@@ -213,9 +227,12 @@ class _Column:
     def _widen(self, values: Floats) -> None:
         if not len(values):
             return
-        self._low = min(self._low, float(values.min()))
-        self._high = max(self._high, float(values.max()))
-        self._is_whole &= bool((values == np.floor(values)).all())
+        low = float(values.min())
+        high = float(values.max())
+        is_whole = values == np.floor(values)
+        self._low = min(self._low, low)
+        self._high = max(self._high, high)
+        self._is_whole &= bool(is_whole.all())
 
     def read(self, text: str) -> float | None:
         """The number or date that a text is; None if it is neither."""
@@ -246,25 +263,36 @@ class _Column:
         counts = self.statistics.counts
         missing = counts["missing"]
         present = counts.total() - missing
-        distinct = len(self._distinct)
-        frequent = None
+        distinct: int | None = len(self._distinct)
+        constant = distinct == 1 and not missing
+        if len(self._distinct) > MOST_DISTINCT:
+            distinct = None
+        others = 0
+        if kind != "empty":
+            others = present - counts[kind]
+        text = None
+        rows = None
+        like = None
+        example = None
+        is_id_type = kind == "number" and self._is_whole
         if kind == "category":
-            (frequent,) = self.statistics.categories.most_common(1)
-        like, example = self._like() if kind == "category" else (None, None)
+            ((text, rows),) = self.statistics.categories.most_common(1)
+            like, example = self._like()
+            is_id_type = True
         differ = present >= FEWEST_ROWS and not self._repeats
         return ColumnOverview(
             name=self.statistics.name,
             role=role,
             type=kind,
-            other_types=0 if kind == "empty" else present - counts[kind],
+            other_types=others,
             missing=missing,
-            distinct=None if distinct > MOST_DISTINCT else distinct,
+            distinct=distinct,
             low=self._shown(self._low, kind),
             high=self._shown(self._high, kind),
-            most_frequent=frequent[0] if frequent else None,
-            most_frequent_rows=frequent[1] if frequent else None,
-            constant=distinct == 1 and not missing,
-            like_id=differ and (kind == "category" or (kind == "number" and self._is_whole)),
+            most_frequent=text,
+            most_frequent_rows=rows,
+            constant=constant,
+            like_id=differ and is_id_type,
             like=like,
             like_example=example,
             mistake_rate=rate,
@@ -272,19 +300,22 @@ class _Column:
 
     def _shown(self, value: float, kind: str) -> float | str | None:
         """A number, or a date as text; None for other types."""
-        if kind == "number" and abs(value) < np.inf:
+        if math.isinf(value):
+            return None
+        if kind == "number":
             return value
-        if kind == "date" and abs(value) < np.inf:
+        if kind == "date":
             return date_text(value)
         return None
 
     def _like(self) -> tuple[str | None, str | None]:
         """What the texts look like, numbers or dates, with an example."""
         texts = list(self.statistics.categories)
+        enough = _LIKE * len(texts)
         forms = {"dates": _DATE_LIKE, "numbers": _NUMBER_LIKE}
         for name, form in forms.items():
             similar = [text for text in texts if form.fullmatch(text)]
-            if len(similar) >= _LIKE * len(texts):
+            if len(similar) >= enough:
                 return name, similar[0]
         return None, None
 
@@ -320,12 +351,14 @@ class Rule:
         """Predict and count rows; `labels` are numbers of classes, -1 for none."""
         known = labels >= 0
         keys = self._keys(values, classes)[known]
-        self._grow(int(keys.max(initial=0)) + 1, classes)
+        largest = int(keys.max(initial=0))
+        self._grow(largest + 1, classes)
         own = labels[known]
         start = 0
         while start < len(own):
             stop = start + max(1, self.rounds // 16)
-            self._count(keys[start:stop], own[start:stop])
+            part = slice(start, stop)
+            self._count(keys[part], own[part])
             start = stop
 
     def _count(self, keys: Integers, labels: Integers) -> None:
@@ -334,15 +367,17 @@ class Rule:
         leaders = self._counts.argmax(axis=1)
         is_new = ~self._counts.any(axis=1)
         leaders[is_new] = totals.argmax()
-        self.mistakes += int(np.count_nonzero(leaders[keys] != labels))
+        wrong = leaders[keys] != labels
+        self.mistakes += int(np.count_nonzero(wrong))
         self.rounds += len(labels)
         np.add.at(self._counts, (keys, labels), 1)
 
     def _grow(self, keys: int, classes: int) -> None:
         rows, columns = self._counts.shape
-        more = (max(keys - rows, 0), max(classes - columns, 0))
-        if any(more):
-            self._counts = np.pad(self._counts, ((0, more[0]), (0, more[1])))
+        more_rows = max(keys - rows, 0)
+        more_columns = max(classes - columns, 0)
+        if more_rows or more_columns:
+            self._counts = np.pad(self._counts, ((0, more_rows), (0, more_columns)))
 
     def _keys(self, values: Values, classes: int) -> Integers:
         """Number of the interval or text of each row."""
@@ -352,10 +387,13 @@ class Rule:
         if self._limits is not None:
             places = np.searchsorted(self._limits, numbers, "right") + 1
             return np.where(np.isnan(numbers), 0, places)
-        most = min(MOST_VALUES, self._most // max(classes, 1))
+        room = self._most // max(classes, 1)
+        most = min(MOST_VALUES, room)
         texts = _texts(values)
         codes = [self._code(text, most) for text in texts.texts]
-        return np.array([*codes, 0], dtype=np.int64)[texts.codes]
+        codes.append(0)  # the code -1 is that of a missing cell
+        by_code = np.array(codes, dtype=np.int64)
+        return by_code[texts.codes]
 
     def _numbers(self, values: Values) -> Floats:
         """Numbers or days; NaN for texts and missing cells."""
@@ -371,14 +409,16 @@ class Rule:
         """Decide from the first batch whether the column has numbers, and find intervals."""
         if self._column.type not in ("number", "date"):
             return
-        distinct = np.unique(numbers[~np.isnan(numbers)])
+        present = numbers[~np.isnan(numbers)]
+        distinct = np.unique(present)
         if len(distinct) > MOST_INTERVALS:
-            shares = np.linspace(0, 1, MOST_INTERVALS + 1)[1:-1]
-            present = numbers[~np.isnan(numbers)]
-            self._limits = np.unique(np.quantile(present, shares))
+            ends = np.linspace(0, 1, MOST_INTERVALS + 1)
+            quantiles = np.quantile(present, ends[1:-1])
+            self._limits = np.unique(quantiles)
         else:
-            halves = distinct[:-1] / 2 + distinct[1:] / 2
-            self._limits = halves
+            left = distinct[:-1]
+            right = distinct[1:]
+            self._limits = left / 2 + right / 2
 
     def _code(self, text: str, most: int) -> int:
         if text in MISSING:
@@ -399,4 +439,6 @@ def _texts(values: Values) -> Texts:
 
 
 def _or_nan(value: float | None) -> float:
-    return np.nan if value is None else value
+    if value is None:
+        return math.nan
+    return value

@@ -94,8 +94,11 @@ class _Process(Generic[T, R]):
         # The process inherits blocked signals: only the parent handles Ctrl-C and ends it.
         with deferred():
             self._executor.submit(int)
-        new = [child for child in multiprocessing.active_children() if child not in before]
-        self._process = new[0] if new else None
+        now = multiprocessing.active_children()
+        new = [child for child in now if child not in before]
+        self._process = None
+        if new:
+            self._process = new[0]
         """None if it has ended already."""
 
     def submit(self, task: T) -> Future[R]:
@@ -116,8 +119,11 @@ class _Process(Generic[T, R]):
         code = self._process.exitcode or 0
         if code >= 0:
             return f"the process that ran it ended with exit code {code}"
-        hint = " (out of memory?)" if code == -signal.SIGKILL else ""
-        return f"the process that ran it was killed by {signal.Signals(-code).name}{hint}"
+        killer = signal.Signals(-code)
+        hint = ""
+        if killer == signal.SIGKILL:
+            hint = " (out of memory?)"
+        return f"the process that ran it was killed by {killer.name}{hint}"
 
 
 def _end_with_parent() -> None:

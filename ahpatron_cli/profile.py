@@ -249,7 +249,8 @@ def _overview_of_file(source: Source, reader: Reader, table: TableOptions) -> Ov
         return None
     if not source.rereadable:
         names = [column.name for column in reader.schema.columns]
-        names += [name for name in (table.label, table.id) if name]
+        special = (table.label, table.id)
+        names += [name for name in special if name]
         overview = _new_overview(names, table)
         reader.on_cells = overview.add
         return overview
@@ -278,10 +279,14 @@ def _add_all(
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> None:
     """Add all rows that a reader returns."""
-    text = {name for name in (table.label, table.id, *table.category) if name}
-    exact = [table.id] if table.id else []
+    exact: list[str] = []
+    if table.id:
+        exact = [table.id]
+    named = (table.label, table.id, *table.category)
+    text = {name for name in named if name}
     for cells in reader.batches(set(reader.names), text):
-        overview.add(table.spelling.cleaned(cells, exact))
+        cleaned = table.spelling.cleaned(cells, exact, text)
+        overview.add(cleaned)
         on_progress(overview.rows)
 
 
@@ -491,7 +496,9 @@ def _facts_of_labels(tally: LabelTally, reader: Reader, positive: float | None) 
     negative: float | None = None
     encoded_positive: float | None = None
     problem = None
-    if positive is not None and positive not in labels and complete and labels:
+    are_known = complete and bool(labels)
+    may_occur = positive in labels or not are_known
+    if positive is not None and not may_occur:
         problem = f"no row has the label {show(positive)} that --positive names"
     elif positive is not None:
         others = [label for label in labels if label != positive]
@@ -525,7 +532,8 @@ def _label_counts(tally: LabelTally, schema: Schema | None) -> tuple[LabelCount,
         names = {value: name for name, value in schema.labels.items()}
     counts = []
     for label, rows in sorted(tally.counts.items()):
-        counts.append(LabelCount(label, rows, names.get(label)))
+        count = LabelCount(label, rows, names.get(label))
+        counts.append(count)
     return tuple(counts)
 
 
@@ -537,12 +545,14 @@ def _baseline(labels: Floats) -> float:
         scores_per_row = (len(names),)
         encoded = numbers.astype(np.float64)
     else:
-        encoded = (2 * numbers - 1).astype(np.float64)
-    tally = Tally.of(max(len(names), 2))
+        signs = 2 * numbers - 1
+        encoded = signs.astype(np.float64)
+    classes = max(len(names), 2)
+    tally = Tally.of(classes)
     pieces = len(encoded) // 4096 + 1
     for block in np.array_split(encoded, pieces):
-        scores = np.zeros((len(block), *scores_per_row))
-        tally.count(scores, block)
+        shape = (len(block), *scores_per_row)
+        tally.count(np.zeros(shape), block)
     return tally.baseline_mistakes / len(labels)
 
 
@@ -567,7 +577,8 @@ def _duplicates(
 def _ranges(rows: CsrRows, *, width: int, first: int) -> dict[str, Any]:
     """Fields on the ranges of features and advised scaling; features are columns from `first`."""
     examined = min(width, MOST_COLUMNS)
-    low, high = _bounds(rows, max(examined, first))
+    looked_at = max(examined, first)
+    low, high = _bounds(rows, looked_at)
     low = low[first:]
     high = high[first:]
     halves = high / 2 - low / 2  # the full range may overflow a double
@@ -578,8 +589,8 @@ def _ranges(rows: CsrRows, *, width: int, first: int) -> dict[str, Any]:
     deviations = abs(nonzero - 1)
     unit = bool(np.all(deviations < _UNIT_TOLERANCE))
     width = len(low)
-    sparse = not is_filled(len(rows), width, stored=len(rows.values))
-    scale, reason = _advise_scale(low, high, halves, unit=unit, sparse=sparse)
+    filled = is_filled(len(rows), width, stored=len(rows.values))
+    scale, reason = _advise_scale(low, high, halves, unit=unit, sparse=not filled)
     facts: dict[str, Any] = {
         "low": None,
         "high": None,
@@ -604,7 +615,8 @@ def _bounds(rows: CsrRows, width: int) -> tuple[Floats, Floats]:
     columns = rows.columns[looked]
     values = rows.values[looked]
     # values that are not stored are 0; a feature that is stored in every row has no zeros
-    zero = np.bincount(columns, minlength=width) < len(rows)
+    counts = np.bincount(columns, minlength=width)
+    zero = counts < len(rows)
     low = np.where(zero, 0.0, np.inf)
     high = np.where(zero, 0.0, -np.inf)
     np.minimum.at(low, columns, values)
@@ -627,7 +639,9 @@ def _advise_scale(
         return "none", "there are no features"
     if not len(varying):
         return "none", "all features are constant"
-    if low.min() >= -1 and high.max() <= 1:
+    lowest = low.min()
+    highest = high.max()
+    if lowest >= -1 and highest <= 1:
         return "none", "all values lie between -1 and 1"
     if unit:
         return "none", "all rows have length 1"
@@ -641,11 +655,7 @@ def _advise_scale(
 
 
 def _geometry(
-    head: _Head,
-    found: Mapping[str, Any],
-    *,
-    seed: int,
-    asked: float | None,
+    head: _Head, found: Mapping[str, Any], *, seed: int, asked: float | None
 ) -> dict[str, Any]:
     """Fields on distances, A_T and the values of σ tried, from rows drawn at random."""
     numbers = _draw(head, seed)
@@ -658,7 +668,8 @@ def _geometry(
     if isinstance(sigmas, str):
         unknown.append(f"distances and σ: {sigmas}")
     else:
-        facts = dict(zip(("sigma", "sigma_low", "sigma_high"), sigmas, strict=True))
+        names = ("sigma", "sigma_low", "sigma_high")
+        facts = dict(zip(names, sigmas, strict=True))
     positive = found["positive"]
     problem = found["label_problem"]
     if problem:
@@ -668,7 +679,8 @@ def _geometry(
     signs = np.where(labels == positive, 1.0, -1.0)
     alignments: list[Alignment] = []
     if positive is not None:
-        wanted = [sigma for sigma in (facts.get("sigma"), asked) if sigma is not None]
+        considered = (facts.get("sigma"), asked)
+        wanted = [sigma for sigma in considered if sigma is not None]
         alignments, too_small = _alignments(rows, signs, wanted, total=found["rows"])
         unknown += [f"A_T at σ = {short(sigma)}: {TOO_SMALL}" for sigma in too_small]
     if facts and not problem:
@@ -737,7 +749,8 @@ def _tried(drawn: CsrRows, rows: CsrRows, encoded: Floats, *, median: float) -> 
     """Fields on learners tried: with values of σ on scaled rows, and metron on rows as drawn."""
     count = min(len(encoded), MOST_TRIED_ROWS)
     first = slice(0, count)
-    tally = try_learner("metron", sliced(drawn, first), encoded[first])
+    rows_tried = sliced(drawn, first)
+    tally = try_learner("metron", rows_tried, encoded[first])
     rate = None
     if tally is not None:
         rate = tally.mistakes / tally.rounds
@@ -753,7 +766,9 @@ def _rare_label(labels: Sequence[LabelCount]) -> LabelCount | None:
         return None
     rarer = min(labels, key=lambda one: one.rows)
     rows = sum(one.rows for one in labels)
-    return rarer if rarer.rows < RARE * rows else None
+    if rarer.rows < RARE * rows:
+        return rarer
+    return None
 
 
 class _TrialOfWeights(NamedTuple):
@@ -774,7 +789,8 @@ class _TrialOfWeights(NamedTuple):
         )
         if tally is None:
             return None
-        return metrics_of(tally.confusion.tolist()).f1 or 0.0
+        confusion = tally.confusion.tolist()
+        return metrics_of(confusion).f1 or 0.0
 
 
 def _trial_of_weights(
@@ -783,7 +799,8 @@ def _trial_of_weights(
     """The better learner in `facts`: metron on rows as drawn, or the other on scaled rows."""
     if is_best(facts["tried_metron"], facts["tried"]):
         return _TrialOfWeights("metron", drawn, kernel=None)
-    kernel = Gaussian(sigma=best_sigma(facts["sigma"], facts["tried"]))
+    sigma = best_sigma(facts["sigma"], facts["tried"])
+    kernel = Gaussian(sigma=sigma)
     return _TrialOfWeights(SUGGESTED_LEARNER, rows, kernel)
 
 
@@ -807,16 +824,20 @@ def _is_confirmed(
     scale: str,
 ) -> bool:
     """Whether the best weight does not lower F1 on the first rows, in the order of the file."""
-    first = np.flatnonzero(head.labelled)[:MOST_TRIED_ROWS]
+    labelled = np.flatnonzero(head.labelled)
+    first = labelled[:MOST_TRIED_ROWS]
     rows = head.matrix.take(first)
     if trial.kernel is not None:
         rows = _narrowed(rows, scale)
     own = trial._replace(rows=rows)
-    best = max(tried[1:], key=lambda one: one.f1)
+    weighted = tried[1:]
+    best = max(weighted, key=lambda one: one.f1)
     is_rare = head.labels[first] == rare
     plain = own.f1(is_rare, 1.0)
     weighed = own.f1(is_rare, best.weight)
-    return plain is not None and weighed is not None and weighed >= plain
+    if plain is None or weighed is None:
+        return False
+    return weighed >= plain
 
 
 def _advice(profile: Profile) -> list[str]:
@@ -839,10 +860,13 @@ def _advice(profile: Profile) -> list[str]:
     items += _advice_on_columns(profile)
     if profile.contradictory:
         rows = counted(profile.contradictory, "row")
-        verb = "contradicts" if profile.contradictory == 1 else "contradict"
+        verb = "contradict"
+        if profile.contradictory == 1:
+            verb = "contradicts"
         items.append(f"{rows} {verb} others: no learner gets all of them right")
     if profile.advised_scale != "none":
-        items.append(f"use --scale {profile.advised_scale}: {profile.reason}; metron needs none")
+        scale = f"use --scale {profile.advised_scale}"
+        items.append(f"{scale}: {profile.reason}; metron needs none")
     elif profile.sigma:
         items.append(f"no scaling is needed: {profile.reason}")
     return items
@@ -857,12 +881,12 @@ def _advice_on_faults(profile: Profile) -> list[str]:
         items += [one.hint for one in last if one.hint]
     elif profile.faults:
         items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
-        hints: list[str] = []
+        hints: dict[str, None] = {}
         for one in profile.faulty_lines:
             of_table = one.column is None
-            if of_table and one.hint and one.hint not in hints:
-                hints.append(one.hint)
-        items += hints[:MOST_HINTS]
+            if of_table and one.hint:
+                hints[one.hint] = None
+        items += list(hints)[:MOST_HINTS]
     return items
 
 
@@ -877,7 +901,8 @@ def _advice_on_columns(profile: Profile) -> list[str]:
                 f"{column.name} alone predicts the label with {rate} mistakes: if it is not known "
                 f"before the label, --drop {shlex.quote(column.name)}"
             )
-    same = [column.name for column in used if column.constant or column.type == "empty"]
+    constant = [column for column in used if column.constant or column.type == "empty"]
+    same = [column.name for column in constant]
     if same:
         items.append(f"columns with one value or none do not help: {listed(same)}")
     ids = [column.name for column in used if column.like_id]
@@ -903,8 +928,11 @@ def gives_away(column: ColumnOverview, baseline: float | None) -> bool:
 def _advice_on_rare(rare: LabelCount, profile: Profile) -> str:
     """Advice for data with a rare label: how to see its figures, and a weight if one helps."""
     name = rare.name or show(rare.label)
-    part = rare.rows / (profile.rows - profile.unlabelled)
-    options = "--metrics" if rare.label == profile.positive else f"--positive {name} --metrics"
+    labelled = profile.rows - profile.unlabelled
+    part = rare.rows / labelled
+    options = "--metrics"
+    if rare.label != profile.positive:
+        options = f"--positive {name} --metrics"
     text = (
         f"only {share(part)} of the rows have the label {name}: use {options}, which shows "
         "its precision, recall and F1"
@@ -914,7 +942,8 @@ def _advice_on_rare(rare: LabelCount, profile: Profile) -> str:
     plain, *weighed = profile.tried_weights
     best = max(weighed, key=lambda one: one.f1)
     by_guessing = 2 * part / (1 + part)  # F1 of predicting the rare label for every row
-    is_better = best.f1 >= max(plain.f1, by_guessing) + WORTHWHILE
+    to_beat = max(plain.f1, by_guessing)
+    is_better = best.f1 >= to_beat + WORTHWHILE
     if is_better and profile.confirmed_weight:
         before = share(plain.f1)
         after = share(best.f1)
@@ -942,23 +971,30 @@ def _next_commands(profile: Profile, table: TableOptions) -> list[str]:
         run += ["-l", "metron"]  # fewest mistakes on most data, without scaling
     else:
         run += [*scale, "-l", SUGGESTED_LEARNER, "--sigma", short(sigma)]
-    if profile.grouped or (profile.from_pipe and profile.positive is None):
+    needs_labels = profile.from_pipe and profile.positive is None
+    if profile.grouped or needs_labels:
         run.append("--shuffle")
     commands = [run]
     if not profile.from_pipe:
-        lowest = short(min(low, sigma) / GRID_MARGIN)
-        highest = short(max(high, sigma) * GRID_MARGIN)
-        grid = f"sigma=log:{lowest}:{highest}:9"
+        lowest = min(low, sigma) / GRID_MARGIN
+        highest = max(high, sigma) * GRID_MARGIN
+        grid = f"sigma=log:{short(lowest)}:{short(highest)}:9"
         sweep = ["sweep", *words, *scale]
         sweep += ["-l", "ahpatron+"]  # it is faster, which matters in a sweep
         sweep += ["-p", grid, "--repeats", "5", "--out", "sigma.jsonl"]
         commands.append(sweep)
-    return [shlex.join(["ahpatron", *command]) for command in commands]
+    lines = []
+    for command in commands:
+        line = shlex.join(["ahpatron", *command])
+        lines.append(line)
+    return lines
 
 
 def _words_of_data(profile: Profile, table: TableOptions) -> list[str]:
     """The words of a command that name the data and how to read them."""
-    words = ["FILE" if profile.path == STDIN_NAME else profile.path]
+    words = [profile.path]
+    if profile.path == STDIN_NAME:
+        words = ["FILE"]
     for name, text in table.words:
         words += [f"--{name}", text]
     if profile.positive is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct, field, structs, to_builtins
 
@@ -83,7 +83,10 @@ class TrialData(DataRecord, frozen=True):
     @property
     def options(self) -> list[tuple[str, str]]:
         """The options that make another data set of a file, as pairs of name and value."""
-        weights = [("cost", f"{label}={weight}") for label, weight in self.weights]
+        weights = []
+        for label, weight in self.weights:
+            text = f"{label}={weight}"
+            weights.append(("cost", text))
         chosen = self._given("limit", "scale", "positive")
         return [*self.table, *chosen, *self.others, *weights]
 
@@ -93,7 +96,7 @@ class TrialData(DataRecord, frozen=True):
         return [*self.options, *self._given("max_features", "layout")]
 
     def _given(self, *names: str) -> Iterator[tuple[str, str]]:
-        """Those of the named fields that differ from their defaults."""
+        """The named fields that differ from their defaults."""
         for one in structs.fields(TrialData):
             value = getattr(self, one.name)
             if one.name in names and value != one.default:
@@ -197,7 +200,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     threshold: float | None = None
     """The probability from which +1 was predicted; only with `--threshold`."""
     classes: tuple[Number, ...] | None = None
-    """Labels of all classes, if there are more than two."""
+    """Labels of all classes, if there are more than two, or more may appear."""
     by_class: tuple[tuple[Count, ...], ...] | None = field(default=None, name="confusion")
     """Rounds by true class (rows) and predicted class (columns), if there are more than two."""
     window: Window | None = None
@@ -272,8 +275,11 @@ class Edition(NamedTuple):
     @property
     def short_source(self) -> str:
         """The origin as text, with six digits of a hash."""
-        kind, _, digest = (self.source or "built-in").partition("sha256:")
-        return f"source {digest[:6]}" if digest else kind
+        origin = self.source or "built-in"
+        kind, _, digest = origin.partition("sha256:")
+        if not digest:
+            return kind
+        return f"source {digest[:6]}"
 
     @property
     def program(self) -> str:
@@ -383,7 +389,19 @@ class RunDocument:
         return [means_of(runs) for runs in self.by_learner()]
 
 
-def setting_key(record: Any) -> tuple[Any, ...]:
+class HasParams(Protocol):
+    """A record of a learner and its parameters."""
+
+    @property
+    def learner(self) -> str:
+        """Its name."""
+
+    @property
+    def params(self) -> Mapping[str, ParamValue]:
+        """Its parameters and those of the kernel, by name."""
+
+
+def setting_key(record: HasParams) -> tuple[Any, ...]:
     """Key that is equal for runs, outcomes and settings with equal learner and parameters."""
     return record.learner, *sorted(record.params.items())
 
@@ -392,7 +410,8 @@ def grouped(items: Iterable[T], key: Callable[[T], tuple[Any, ...]]) -> list[lis
     """Items grouped by key, in order of first appearance."""
     groups: dict[tuple[Any, ...], list[T]] = {}
     for item in items:
-        groups.setdefault(key(item), []).append(item)
+        group = groups.setdefault(key(item), [])
+        group.append(item)
     return list(groups.values())
 
 
@@ -401,14 +420,21 @@ def mean_sd(values: Sequence[Fraction]) -> tuple[float, float | None]:
 
     The mean is rounded once, so equal totals of counts have equal means.
     """
-    sd = stdev(map(float, values)) if len(values) > 1 else None
-    return float(sum(values) / len(values)), sd
+    sd = None
+    if len(values) > 1:
+        sd = stdev(map(float, values))
+    mean = sum(values) / len(values)
+    return float(mean), sd
 
 
 def means_of(runs: Sequence[RunRecord]) -> LearnerMeans:
     """Summarise the repeats of one learner."""
     sizes = [run.support_size for run in runs if run.support_size is not None]
-    mean, sd = mean_sd([run.exact_rate for run in runs])
+    mean_size = None
+    if sizes:
+        mean_size = fmean(sizes)
+    rates = [run.exact_rate for run in runs]
+    mean, sd = mean_sd(rates)
     return LearnerMeans(
         learner=runs[0].learner,
         params=runs[0].params,
@@ -416,7 +442,7 @@ def means_of(runs: Sequence[RunRecord]) -> LearnerMeans:
         mistake_rate_mean=mean,
         mistake_rate_sd=sd,
         margin_updates_mean=fmean(run.margin_updates for run in runs),
-        support_size_mean=fmean(sizes) if sizes else None,
+        support_size_mean=mean_size,
         seconds_mean=fmean(run.seconds for run in runs),
         statistics_mean=_statistics_mean(runs),
     )
@@ -426,10 +452,13 @@ def _statistics_mean(runs: Sequence[RunRecord]) -> dict[str, float] | None:
     """The mean of each statistic that is a number; None if there is none."""
     known: dict[str, list[float]] = {}
     for run in runs:
-        for name, value in (run.statistics or {}).items():
+        statistics = run.statistics or {}
+        for name, value in statistics.items():
             if isinstance(value, int | float):
-                known.setdefault(name, []).append(value)
-    return {name: fmean(values) for name, values in known.items()} or None
+                values = known.setdefault(name, [])
+                values.append(value)
+    means = {name: fmean(values) for name, values in known.items()}
+    return means or None
 
 
 def to_json(document: RunDocument) -> Json:
@@ -459,7 +488,11 @@ def runs_to_json(document: RunDocument) -> list[Json]:
 
 def _certificate_to_json(certificate: Certificate) -> Json:
     """A certificate as JSON; each term also has its product."""
-    terms = [{**term._asdict(), "product": term.product} for term in certificate.terms]
+    terms = []
+    for term in certificate.terms:
+        entry = term._asdict()
+        entry["product"] = term.product
+        terms.append(entry)
     return {**vars(certificate), "terms": terms}
 
 
@@ -470,7 +503,11 @@ def run_to_json(run: RunRecord) -> Json:
 
 def without_nulls(run: Json) -> Json:
     """The fields of a run without optional ones that are null."""
-    return {name: value for name, value in run.items() if value is not None or name not in OPTIONAL}
+    left = Json()
+    for name, value in run.items():
+        if value is not None or name not in OPTIONAL:
+            left[name] = value
+    return left
 
 
 def with_params(record: Struct) -> Json:
@@ -483,9 +520,12 @@ def with_params(record: Struct) -> Json:
     fields: Json = to_builtins(record)
     learner = fields["learner"]
     params: Json = {}
-    if learner in REGISTRY and REGISTRY[learner].own_kernel:
-        params = {"kernel": None, "sigma": None}
-    return fields | {"params": params | plain_params(fields["params"])}
+    if learner in REGISTRY:
+        kind = REGISTRY[learner]
+        if kind.own_kernel:
+            params = {"kernel": None, "sigma": None}
+    params |= plain_params(fields["params"])
+    return fields | {"params": params}
 
 
 def plain_params(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:

@@ -125,12 +125,19 @@ class KernelClassifier(base.Classifier):
             labels = [*labels, y]
         players = self._players_of(len(labels))
         own = labels.index(y)
-        weights = None if w == 1.0 else [w]
-        first = 1 if len(players) == 1 else 0
-        codes = [1.0 if number == own else -1.0 for number in range(first, first + len(players))]
+        weights = None
+        if w != 1.0:
+            weights = [w]
+        classes = max(len(labels), 2)
+        codes = [-1.0] * classes
+        codes[own] = 1.0
+        if len(players) == 1:  # that of the second class
+            codes = codes[1:]
         _learn_in_all(players, row, codes, weights)
         self._columns.update(row.new_columns)
-        self._categories.update(key.name for key in row.new_columns if isinstance(key, Category))
+        for feature in row.new_columns:
+            if isinstance(feature, Category):
+                self._categories[feature.name] += 1
         self._labels = labels
         self._players = players
 
@@ -145,7 +152,8 @@ class KernelClassifier(base.Classifier):
             probabilities = player.calibration.probabilities(scores)
             shares.append(probabilities[0, 1])
         if len(shares) == 1:
-            shares = [1.0 - shares[0], shares[0]]
+            positive = shares[0]
+            shares = [1.0 - positive, positive]
         total = sum(shares) or 1.0
         normalised = [float(share / total) for share in shares]
         return dict(zip(self._labels, normalised, strict=True))
@@ -158,7 +166,10 @@ class KernelClassifier(base.Classifier):
             return None
         if len(labels) == 1:
             return labels[0]
-        scores = [player.scores(cells).item() for player in self._players]
+        scores = []
+        for player in self._players:
+            score = player.scores(cells)
+            scores.append(score.item())
         if len(scores) > 1:
             largest = int(np.argmax(scores))
             return labels[largest]
@@ -194,12 +205,14 @@ class KernelClassifier(base.Classifier):
         """The example as a row; features that were never learned have columns after the others."""
         known = self._columns
         new: Columns = {}
-        if any(isinstance(value, str) for value in x.values()):
+        are_texts = [isinstance(value, str) for value in x.values()]
+        if any(are_texts):
             x = dict(self._coded(name, value) for name, value in x.items())
         names = x.keys() - known.keys()
         if names:
             ordered = sorted(names, key=repr)  # independent of the order of the dict
-            new = {name: column for column, name in enumerate(ordered, start=len(known))}
+            for column, name in enumerate(ordered, start=len(known)):
+                new[name] = column
         values = _numbers(x)
         columns = [new[name] if name in new else known[name] for name in x]
         width = len(known) + len(new)
@@ -209,7 +222,7 @@ class KernelClassifier(base.Classifier):
         row[0, columns] = values
         return _Row(row, new)
 
-    def _coded(self, name: Hashable, value: Any) -> tuple[Hashable, Any]:
+    def _coded(self, name: Hashable, value: object) -> tuple[Hashable, Any]:
         """A feature and its number: text is a date, or 1 in the feature of its category."""
         if not isinstance(value, str):
             return name, value

@@ -4,39 +4,44 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.answers import Answers, Following, answers
+from ahpatron_cli.answers import NO_ANSWER, Answers, Following, answers
 from ahpatron_cli.atomic import temporary_folder
 from ahpatron_cli.core import KERNELS, Kernel, Learner, Player
+from ahpatron_cli.core.calibration import WINDOW
 from ahpatron_cli.core.engine import padded
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
-from ahpatron_cli.core.learners.metron import Memories, Metron
-from ahpatron_cli.core.registry import find_learner
+from ahpatron_cli.core.registry import find_learner, is_path
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, StateReader
-from ahpatron_cli.core.tally import Tally
-from ahpatron_cli.core.two_memories import TwoMemories
+from ahpatron_cli.core.tally import Tally, has_answer
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import Dataset, RowsInMemory, mapped
 from ahpatron_cli.data.label_codes import AppearingLabels
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
-from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
-from ahpatron_cli.pool import Died, run_all
+from ahpatron_cli.metrics import Ranking, Recent, RecentMistakes, metrics_of
+from ahpatron_cli.number_text import counted
 from ahpatron_cli.records import CELLS, Metrics, ParamValue, RunRecord, Statistic, ThisFile
+
+if TYPE_CHECKING:
+    from ahpatron_cli.core.learners.metron import Memories
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
 RETRIES = 2
 """Number of times a pass is repeated if its process dies."""
+
+UNFITTED = f"probabilities are not fitted: that takes {WINDOW} rounds with a label"
 
 LISTING = "`ahpatron learners` lists all learners and their parameters"
 NUMERICAL_HINT = "try `--scale standard`, a larger `--sigma`, or another step"
@@ -67,6 +72,38 @@ class Setup:
     """`/path/to/file.py:ClassName` if the learner is defined in a file."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Texts of parameters that depend on the data, as in the grid: `10^0/√T`, `auto`."""
+
+    @classmethod
+    def of(
+        cls,
+        learner: str,
+        kernel: str | None,
+        params: Mapping[str, ParamValue],
+        texts: Mapping[str, str] = MappingProxyType({}),
+    ) -> Setup:
+        """The setup of a learner, given by name or path, with parameters of it and the kernel."""
+        kind = find_learner(learner)
+        own = kind.specs()
+        learner_params = {}
+        kernel_params = {}
+        for name, value in params.items():
+            if name in own:
+                learner_params[name] = value
+            else:
+                kernel_params[name] = value
+        if kind.own_kernel:
+            kernel = None
+        source = None
+        if is_path(learner):
+            source = learner
+        return cls(
+            learner=kind.name,
+            learner_params=learner_params,
+            kernel=kernel,
+            kernel_params=kernel_params,
+            source=source,
+            texts=texts,
+        )
 
     @property
     def kind(self) -> type[Learner]:
@@ -139,7 +176,8 @@ def with_sigma(
 
 def generator_seed(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
     """Seed of the random generator of a learner in one pass; different for each learner."""
-    return seed, repeat, zlib.crc32(learner.encode())
+    number = zlib.crc32(learner.encode())
+    return seed, repeat, number
 
 
 @dataclass(frozen=True)
@@ -207,6 +245,17 @@ class Answered(NamedTuple):
     error: UserError | None
 
 
+def _of_first_class(given: Answers) -> Answers:
+    """Answers with -1 or +1, given while +1 was the only label, as answers with classes.
+
+    That label is the first class; -1, which stood for all others, is no answer.
+    """
+    is_first = given.chosen == 1
+    chosen = np.where(is_first, 0, NO_ANSWER)
+    scores = np.where(is_first, given.scores, np.nan)
+    return Answers(scores[:, None], chosen)
+
+
 class Run:
     """One pass of a learner over one file."""
 
@@ -227,12 +276,11 @@ class Run:
     ) -> None:
         """`horizon` is the number of rounds, if it is known in advance.
 
-        `classes` are the labels of all classes, if there are more than two; `costs` are the weights
-        of examples in the order of the labels. `appearing` are the labels of a stream in which
-        classes may appear. With `state`, an earlier pass is continued, with its
-        `confusion` if that had a threshold;
-        `same_file` means on the same file, from a checkpoint. AUC is then not available: the scores
-        of earlier rounds are not saved.
+        `classes` are the labels of all classes, if there are more than two; `weights` are those of
+        examples in the order of the labels. `appearing` are the labels of a stream in which classes
+        may appear. With `state`, an earlier pass is continued, with its `confusion` if that had a
+        threshold; `same_file` means on the same file, from a checkpoint. AUC is then not available:
+        the scores of earlier rounds are not saved.
         """
         assert not setup.auto_sigma, "σ is chosen before the first round"
         self.setup = setup
@@ -285,7 +333,9 @@ class Run:
         setup = self.setup
         learner, kernel = setup.build()
         growing = self._classes is not None and self.appearing is not None
-        classes = len(self._classes) if self._classes else 2
+        classes = 2
+        if self._classes:
+            classes = len(self._classes)
         if growing and not self._fixed_classes:
             classes = 1
         seed = generator_seed(self.options.seed, self.repeat, setup.learner)
@@ -351,6 +401,9 @@ class Run:
 
         Empty if the learner has no tracker. A change of the metric that is due is made first.
         """
+        from ahpatron_cli.core.learners.metron import Metron  # lazy: takes long to import
+        from ahpatron_cli.core.two_memories import TwoMemories
+
         found = []
         for loop in self.player.loops:
             learner = loop.learner
@@ -378,7 +431,8 @@ class Run:
         given = self._answers(scores, batch.labels)
         labelled = ~np.isnan(batch.labels)
         labels = batch.labels[labelled]
-        self._measure(scores[labelled], given.chosen[labelled], labels)
+        guesses = given.chosen[labelled]
+        self._measure(scores[labelled], guesses, labels)
         return given
 
     def _answers(self, scores: Floats, labels: Floats) -> Answers:
@@ -390,11 +444,15 @@ class Run:
 
     def _measure(self, scores: Floats, guesses: Integers, labels: Floats) -> None:
         """Update the measurements of the options with new rounds."""
-        true = labels if scores.ndim > 1 else labels > 0
+        true = labels
+        if scores.ndim == 1:
+            true = np.maximum(labels, 0.0)  # -1 and +1 are the columns 0 and 1
         numbers = true.astype(np.int64)
         wrong = guesses != numbers
         if self._decided is not None:
-            cells = np.bincount(2 * numbers + guesses, minlength=4)
+            answered = guesses != NO_ANSWER
+            codes = 2 * numbers + guesses
+            cells = np.bincount(codes[answered], minlength=4)
             self._decided = self._decided + cells.reshape(2, 2)
         rates = None
         self.drifts = []
@@ -405,7 +463,8 @@ class Run:
         if self._curve and len(labels):
             self._curve.extend(wrong, rates)
         if self.ranking is not None:
-            self.ranking.add(scores, labels)
+            answered = has_answer(scores)
+            self.ranking.add(scores[answered], labels[answered])
 
     def learn(self, batch: Batch, given: Answers | None = None) -> Answered:
         """Learn from rows with labels until one cannot be learned, and measure the rounds.
@@ -414,23 +473,28 @@ class Run:
         """
         self.follow_classes()
         if given is not None and self.player.growing and given.scores.ndim == 1:
-            # answered when no two labels were known: the first class is the only answer there was
-            first = np.zeros(len(given.chosen), dtype=np.int64)
-            given = Answers(given.scores[:, None], first)
-        scores, error = self._learned(batch, None if given is None else given.scores)
+            given = _of_first_class(given)
+        answered = None
+        if given is not None:
+            answered = given.scores
+        scores, error = self._learned(batch, answered)
         labels = batch.labels[: len(scores)]
         if given is None:
             given = self._answers(scores, labels)
         else:
             given = given.first(len(scores))
             if scores.ndim > 1:  # a class may have appeared
-                given = replace(given, scores=padded(given.scores, scores.shape[1]))
+                classes = scores.shape[1]
+                given = replace(given, scores=padded(given.scores, classes))
             self._answers(given.scores, labels)  # the link for probabilities learns from them
         self._measure(given.scores, given.chosen, labels)
         return Answered(given, error)
 
     def answer(self, batch: Batch) -> Answered:
-        """Predict rows without labels until f cannot be computed for one."""
+        """Predict rows of a live stream without labels until f cannot be computed for one.
+
+        Before anything was learned there is no answer, also if the labels were declared.
+        """
         error = None
         try:
             scores = self.player.scores(batch.rows)
@@ -438,6 +502,8 @@ class Run:
             error = self._not_computed("f(x)", batch, fault)
             before = batch.part(slice(0, fault.row))
             scores = self.player.scores(before.rows)
+        if not self.rounds:
+            scores = np.full_like(scores, np.nan)
         labels = np.full(len(scores), np.nan)
         return Answered(self._answers(scores, labels), error)
 
@@ -449,33 +515,85 @@ class Run:
         return scores
 
     def _learned(self, batch: Batch, answered: Floats | None) -> tuple[Floats, UserError | None]:
-        """As `learn`, without measuring."""
+        """Learn from rows with labels until one cannot be learned; their scores, and the error."""
         self.follow_classes()
+        if answered is None and self._is_before_first_class():
+            return self._learned_first(batch)
         first = self.rounds + 1
         labels = batch.labels
-        weights = None
-        if self.weights is not None:
-            numbers = labels if self._classes else labels > 0
-            by_label = np.array(self.weights)
-            weights = by_label[numbers.astype(int)]
         try:
-            scores = self.player.feed(batch.rows, labels, weights, answered=answered)
+            scores = self.player.feed(
+                batch.rows, labels, self._weights_of(labels), answered=answered
+            )
         except NumericalError as error:
             number = first + error.row
             fault = self._not_computed(f"round {number}", batch, error)
-            return error.learned, fault
+            left = slice(len(error.learned), error.row)
+            if left.start == left.stop:
+                return error.learned, fault
+            # A block is learned as a whole or not at all: its rows before this one come again.
+            given = None
+            if answered is not None:
+                given = answered[left]
+            scores, earlier = self._learned(batch.part(left), given)
+            learned = np.concatenate([error.learned, scores])
+            return learned, earlier or fault
         except LimitReachedError as error:
             problem = f"{self.setup.learner}: {error}"
             hint = "allow more with `-p max_support=N`, or demand less with a larger tolerance"
             raise UserError(problem, code=ExitCode.BAD_DATA, hint=hint) from None
         return scores, None
 
+    def _weights_of(self, labels: Floats) -> Floats | None:
+        """Weight of each row by its label; None if there are no weights."""
+        if self.weights is None:
+            return None
+        numbers = labels
+        if not self._classes:
+            numbers = np.maximum(labels, 0.0)  # -1 and +1 are the classes 0 and 1
+        by_label = np.array(self.weights)
+        weights: Floats = by_label[numbers.astype(int)]
+        return weights
+
+    def _is_before_first_class(self) -> bool:
+        """Whether no class is known, so that round 1 has no answer.
+
+        A first label of 1 could still be of a pair: sign(0) = +1 is predicted, also if rows are
+        learned so late that further labels have shown it to be a class.
+        """
+        if self.appearing is None or self.rounds or not self.player.growing:
+            return False
+        return self.appearing.labels[0] != 1.0
+
+    def _learned_first(self, batch: Batch) -> tuple[Floats, UserError | None]:
+        """As `_learned`, of the first rows of a stream of classes: no label was known for row 1."""
+        nothing = np.full((1, 1), np.nan)
+        first = batch.part(slice(0, 1))
+        _, error = self._learned(first, nothing)
+        if error is not None:
+            return nothing[:0], error
+        if len(batch.labels) == 1:
+            return nothing, None
+        others = slice(1, len(batch.labels))
+        rest = batch.part(others)
+        scores, error = self._learned(rest, None)
+        classes = scores.shape[1]
+        no_answer = padded(nothing, classes)
+        return np.concatenate([no_answer, scores]), error
+
     def score(self, batch: Batch) -> Floats:
         """Values of the current f at the rows of a batch, without learning or counting."""
         try:
-            return self.player.scores(batch.rows)
+            scores = self.player.scores(batch.rows)
         except NumericalError as error:
             raise self._not_computed("f(x)", batch, error) from None
+        return self._as_known(scores)
+
+    def _as_known(self, scores: Floats) -> Floats:
+        """These scores of the current f; NaN, which is no answer, as long as no label is known."""
+        if self.appearing is not None and not self.rounds:
+            return np.full_like(scores, np.nan)
+        return scores
 
     def restore_recent(self, state: StateReader) -> None:
         """Restore the recent mistake rate and the test for drifts, if the window is the same."""
@@ -511,14 +629,25 @@ class Run:
             record=self._record(statistics),
             curve=curve,
             seconds=tally.seconds - self._before.seconds,
-            warnings=tuple(f"{learner}: {warning}" for warning in player.warnings()),
+            warnings=tuple(f"{learner}: {warning}" for warning in self._warnings()),
             counts={**tally.counts(), **statistics},
         )
+
+    def _warnings(self) -> Iterator[str]:
+        """What the user should know of the figures of this pass."""
+        yield from self.player.warnings()
+        options = self.options
+        shows_probabilities = options.probability or options.metrics or options.threshold
+        if shows_probabilities and not self.player.calibration.is_fitted:
+            yield f"{UNFITTED}; this run has {counted(self.tally.rounds, 'round')}"
 
     def _record(self, statistics: Mapping[str, Any]) -> RunRecord:
         """The record of the pass so far, with these statistics of the learner."""
         player = self.player
         tally = self.tally
+        recent = Recent()
+        if self.recent is not None:
+            recent = self.recent.facts()
         return RunRecord(
             learner=self.setup.learner,
             params=params_of(player.learner, player.kernel),
@@ -544,7 +673,7 @@ class Run:
             statistics=_other_statistics(statistics),
             threshold=self.options.threshold,
             weights=self.weights,
-            **(self.recent.facts() if self.recent else {}),
+            **recent,
         )
 
     def _tracker_share(self, statistics: Mapping[str, Any]) -> float | None:
@@ -562,7 +691,7 @@ class Run:
         """Fields of the record with the confusion matrix."""
         confusion = self.tally.confusion.tolist()
         if self._classes:
-            by_class = tuple(tuple(row) for row in confusion)
+            by_class = tuple(map(tuple, confusion))
             # labels of rows that were read, and not learned yet, are not counted
             return {"classes": self._classes[: len(confusion)], "by_class": by_class}
         cells = chain(*confusion)
@@ -612,7 +741,9 @@ def _plain(value: object) -> Statistic:
         return str(value)
     if math.isnan(value):
         return None
-    return value if math.isfinite(value) else str(value)
+    if math.isinf(value):
+        return str(value)
+    return value
 
 
 def _changes(statistics: Mapping[str, Any]) -> dict[str, Any]:
@@ -652,7 +783,7 @@ class _Curve:
             self._points = self._spaced(self._points)
 
     def _spaced(self, points: Floats) -> Floats:
-        """Those points whose rounds are multiples of the spacing."""
+        """The points whose rounds are multiples of the spacing."""
         rounds = points[0]
         is_due = rounds % self._spacing == 0
         chosen: Floats = points[:, is_due]
@@ -685,12 +816,13 @@ def near_tie_warning(records: Iterable[RunRecord]) -> list[str]:
         most = max(SUSPICIOUS_TIES * run.rounds, 10)
         if run.near_ties > most:
             affected.append(run.learner)
-            share = max(share, 100 * run.near_ties / run.rounds)
+            percentage = 100 * run.near_ties / run.rounds
+            share = max(share, percentage)
     if not affected:
         return []
-    learners = dict.fromkeys(affected)
+    learners = ", ".join(dict.fromkeys(affected))
     return [
-        f"{', '.join(learners)}: |f(x)| < 1e-9 in {share:.0f} % of rounds: "
+        f"{learners}: |f(x)| < 1e-9 in {share:.0f} % of rounds: "
         "these predictions are essentially arbitrary; "
         "try `-l metron`, `--sigma auto --scale minmax`, or see `ahpatron inspect FILE`"
     ]
@@ -757,6 +889,8 @@ def run_parallel(
 
     `show` is called with the number of finished passes and a text that shows it.
     """
+    from ahpatron_cli.pool import Died, run_all  # lazy: slow to import
+
     results: dict[int, RunResult] = {}
     with temporary_folder() as folder:
         dataset.save(folder)

@@ -21,7 +21,7 @@ Owner: TypeAlias = Literal["model", "stream", "call"]
 """What an option belongs to.
 
 model: a saved model has its value, so it is refused with --resume.
-stream: it decides which rows are learned, and in which order.
+stream: it decides which rows are learned, how they are written, and their order.
 call: it may be different each time. The others must be the same with --checkpoint.
 """
 Registered: TypeAlias = Literal["learner", "kernel", "theorem"]
@@ -108,23 +108,29 @@ class Option:
     @property
     def flag(self) -> str:
         """The long name, as in messages: `--max-features`."""
-        long = next(name for name in self.names if name.startswith("--"))
-        return long.partition("/")[0]
+        names = [name for name in self.names if name.startswith("--")]
+        long, _, _ = names[0].partition("/")
+        return long
+
+    @property
+    def _types(self) -> tuple[Any, ...]:
+        """Its type, and what that is a union of."""
+        return (self.type, *get_args(self.type))
 
     @property
     def is_flag(self) -> bool:
         """Whether it takes no value."""
-        return bool in (self.type, *get_args(self.type)) or self.counts
+        return self.counts or bool in self._types
 
     @property
     def is_integer(self) -> bool:
         """Whether its value is an integer."""
-        return not self.counts and int in (self.type, *get_args(self.type))
+        return not self.counts and int in self._types
 
     @property
     def takes_text(self) -> bool:
         """Whether its value is any text."""
-        return str in (self.type, *get_args(self.type)) and not self.is_repeatable
+        return not self.is_repeatable and str in self._types
 
     @property
     def is_repeatable(self) -> bool:
@@ -226,7 +232,10 @@ def deciding_texts(values: Group, group: type[Group]) -> Iterator[tuple[str, str
 def listed(words: Collection[str]) -> str:
     """Words as in a sentence: `a, b or c`."""
     *first, last = words or ("",)
-    return f"{', '.join(first)} or {last}" if first else last
+    if not first:
+        return last
+    others = ", ".join(first)
+    return f"{others} or {last}"
 
 
 # Groups -------------------------------------------------------------------------------------------
@@ -472,7 +481,7 @@ class Tables(Group):
         "--decimal",
         default=None,
         metavar="SIGN",
-        belongs_to="model",
+        belongs_to="stream",
         help="The decimal sign of numbers that are written as text, . or ,: the other one "
         "separates thousands. [default: ., without separators]",
     )
@@ -480,8 +489,8 @@ class Tables(Group):
         "--date-format",
         default=None,
         metavar="FORMAT",
-        belongs_to="model",
-        help="How dates with slashes are written, DD/MM/YYYY or MM/DD/YYYY. [default: found out]",
+        belongs_to="stream",
+        help="How dates with slashes are written, DD/MM/YYYY or MM/DD/YYYY. [default: detected]",
     )
 
     @property
@@ -590,7 +599,7 @@ class Live(Group):
         belongs_to="call",
         metavar="FILE",
         excludes=("checkpoint", "resume", "curve", "certify"),
-        help="Where the service lives, an .npz file: learner, schema, window and rows that wait "
+        help="State of the service, an .npz file: learner, schema, window and rows that wait "
         "for their labels. Loaded if it exists, saved every --save-every rounds, once a minute, on "
         "signals and at the end.",
     )
@@ -667,8 +676,8 @@ class Output(Group):
         belongs_to="call",
         metavar="FILE",
         usual=True,
-        help="Write every round's f(x), prediction and label to a .csv file; - for stdout, and the "
-        "table to stderr.",
+        help="Write every round's f(x), prediction and label to FILE, .csv or .jsonl; - for stdout "
+        "(CSV), and the table to stderr.",
     )
     curve: str | None = option(
         "--curve",
@@ -736,7 +745,8 @@ class OperatingPoint(Group):
         "--probability",
         default=False,
         belongs_to="call",
-        help="Add the probability of each label to the predictions: columns probability_LABEL.",
+        help="Add the probability of each label to the predictions: columns probability_LABEL; "
+        "where labels may still appear, CSV has one column probability, that of the prediction.",
     )
     threshold: str | None = option(
         "--threshold",
@@ -835,7 +845,7 @@ class Sweep(Group):
 
 
 @dataclass(frozen=True)
-class Summary(Group):
+class Reporting(Group):
     """How the results of sweeps are compared and shown."""
 
     panel = "Output"
@@ -1208,7 +1218,7 @@ class SweepSettings(Settings):
     tables: Tables = Tables()
     order: Order = Order()
     sweep: Sweep = Sweep()
-    summary: Annotated[Summary, Without("trials")] = Summary()
+    reporting: Annotated[Reporting, Without("trials")] = Reporting()
     output: Annotated[Output, Only("format", "quiet", "verbose")] = Output()
 
 
@@ -1217,7 +1227,7 @@ class ReportSettings(Settings):
     """Settings of `report`."""
 
     selection: Selection = Selection()
-    summary: Summary = Summary()
+    reporting: Reporting = Reporting()
     output: Annotated[Output, Only("format", "out", "quiet")] = Output()
 
 
@@ -1239,7 +1249,7 @@ class InspectSettings(Settings):
 class PredictSettings(Settings):
     """Settings of `predict`."""
 
-    tables: Annotated[Tables, Only("id")] = Tables()
+    tables: Annotated[Tables, Only("id", "decimal", "date_format")] = Tables()
     data: Annotated[Data, Only("max_features", "allow_new_features")] = Data()
     saved: SavedLearner = SavedLearner()
     prediction: Prediction = Prediction()

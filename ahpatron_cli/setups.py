@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias, TypeGuard
 
 from ahpatron_cli.core import KERNELS, REGISTRY
-from ahpatron_cli.core.errors import LearnerLoadError
-from ahpatron_cli.core.registry import GUIDE, find_learner, is_path
+from ahpatron_cli.core.errors import LearnerLoadError, NoClassError
+from ahpatron_cli.core.registry import GUIDE, find_learner, is_path, path_and_class
 from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
@@ -23,6 +25,7 @@ MIN_WEIGHT = 1e-6
 MAX_WEIGHT = 1 / MIN_WEIGHT
 DEFAULT_LEARNER = "ahpatron"
 DEFAULT_OF_TABLES = "metron"
+_WRITTEN = "write the learner as path/to/file.py:ClassName"
 NOT_OF_METRON = ("sigma", "kernel", "epsilon", "theorem")
 """Options that the default learner of tables does not have."""
 
@@ -41,8 +44,10 @@ def choose_learners(names: Sequence[str]) -> list[str]:
             chosen.append(own_learner(name))
         elif name == "all":
             chosen += REGISTRY
+        elif name in REGISTRY:
+            chosen.append(name)
         else:
-            chosen.append(one_of("learner", name, [*REGISTRY, "all"]))
+            one_of("learner", name, [*REGISTRY, "all"])
     chosen = list(dict.fromkeys(chosen))
     shown = [learner_name(learner) for learner in chosen]
     for learner, name in zip(chosen, shown, strict=True):
@@ -54,16 +59,22 @@ def choose_learners(names: Sequence[str]) -> list[str]:
 
 def own_learner(name: str) -> str:
     """`/absolute/path/to/file.py:ClassName` of a learner in a file; loads it to check it."""
-    path, _, class_name = name.rpartition(":")
+    path, class_name = path_and_class(name)
     file = str(Path(path).absolute())
+    if not Path(file).exists():
+        raise usage(f"{path}: no such file", _WRITTEN)
     try:
         kind = find_learner(f"{file}:{class_name}")
     except LearnerLoadError as error:
         if GUIDE in str(error):
             raise usage(str(error), f"{GUIDE} shows the old and the new form") from None
+        hint = _WRITTEN
+        if isinstance(error, NoClassError) and error.known:
+            close = difflib.get_close_matches(class_name, error.known, n=1, cutoff=0.0)
+            hint = f"try -l {shlex.quote(f'{path}:{close[0]}')}"
         fault = learner_fault(error.__cause__ or error, [file])
         if fault is None:
-            fault = usage(str(error), "write the learner as path/to/file.py:ClassName")
+            fault = usage(str(error), hint)
         raise fault from None
     if not re.fullmatch(r"[\w+-]+", kind.name):
         raise usage(f"{name}: `name` may have letters, digits, +, - and _, got {kind.name!r}")
@@ -72,7 +83,15 @@ def own_learner(name: str) -> str:
 
 def learner_name(learner: str) -> str:
     """Name of a learner in tables: its `name`, also if it is given as a path."""
-    return find_learner(learner).name if is_path(learner) else learner
+    if is_path(learner):
+        return find_learner(learner).name
+    return learner
+
+
+def _listed(learners: Sequence[str]) -> str:
+    """The names of learners in a sentence."""
+    names = map(learner_name, learners)
+    return " and ".join(names)
 
 
 def model_learner(saved: SavedLearner) -> str | None:
@@ -92,7 +111,7 @@ def default_learner(learning: Learning, tables: Tables, given: Given) -> str:
         return DEFAULT_LEARNER
     asked = [f"--{name}" for name in NOT_OF_METRON if name in given]
     for word in learning.param:
-        name = word.partition("=")[0]
+        name, _, _ = word.partition("=")
         if name in NOT_OF_METRON:
             asked.append(f"-p {name}")
     if asked:
@@ -107,15 +126,7 @@ def default_learner(learning: Learning, tables: Tables, given: Given) -> str:
 def resumed_setup(learning: Learning) -> Setup:
     """The learner of a saved model, which has the parameters, also those without a default."""
     learners = choose_learners(learning.learner) or [DEFAULT_LEARNER]
-    learner = learners[0]
-    source = learner if is_path(learner) else None
-    return Setup(
-        learner=learner_name(learner),
-        learner_params={},
-        kernel=None,
-        kernel_params={},
-        source=source,
-    )
+    return Setup.of(learners[0], kernel=None, params={})
 
 
 def single_setups(learning: Learning, tables: Tables, given: Given, note: Note) -> list[Setup]:
@@ -127,7 +138,8 @@ def single_setups(learning: Learning, tables: Tables, given: Given, note: Note) 
     layer = typed_layer(learning, given, learners, note)
     setups = []
     for learner in learners:
-        found = list(expand(learner, kernel, [layer], rounds=None))
+        settings = expand(learner, kernel, [layer], rounds=None)
+        found = list(settings)
         if len(found) > 1:
             problem = f"{learner_name(learner)} is given {len(found)} settings, and `run` takes one"
             hint = "`ahpatron sweep DATA -p NAME=V1,V2 --out FILE.jsonl` tries several"
@@ -156,7 +168,9 @@ def typed_layer(
     for choice in choices:
         key = (choice.learner, choice.name)
         if key in seen:
-            hint = f"give all its values at once: {choice.shown}=V1,V2" if several else None
+            hint = None
+            if several:
+                hint = f"give all its values at once: {choice.shown}=V1,V2"
             raise usage(f"{choice.name} is given twice", hint)
         seen.add(key)
     return choices
@@ -167,9 +181,12 @@ def _from_options(
 ) -> list[Choice]:
     """Parameter values of --budget, --sigma and --epsilon; notes those without effect."""
     legal = parameters(learners, learning.kernel)
-    who = " and ".join(map(learner_name, learners))
-    no_effect = f"has no effect: {who} with this kernel has no such parameter"
-    texts = {"budget": learning.budget, "sigma": learning.sigma, "epsilon": learning.epsilon}
+    no_effect = f"has no effect: {_listed(learners)} with this kernel has no such parameter"
+    texts = {
+        "budget": learning.budget,
+        "sigma": learning.sigma,
+        "epsilon": learning.epsilon,
+    }
     choices = []
     for name, text in texts.items():
         if name in given and name in legal and text is not None:
@@ -177,8 +194,8 @@ def _from_options(
             choices.append(choice)
         elif name in given:
             note(f"--{name} {no_effect}")
-    has_kernel = not all(find_learner(one).own_kernel for one in learners)
-    if "kernel" in given and not has_kernel:
+    own_kernels = [find_learner(one).own_kernel for one in learners]
+    if "kernel" in given and all(own_kernels):
         note(f"--kernel {no_effect}")
     return choices
 
@@ -187,7 +204,9 @@ def _choice(word: str, learners: Sequence[str], *, several: bool) -> Choice:
     """Parse `LEARNER.NAME=VALUES` or `NAME=VALUES`."""
     left, _, text = word.partition("=")
     if not left or not text:
-        form = "NAME=VALUES" if several else "NAME=VALUE"
+        form = "NAME=VALUE"
+        if several:
+            form = "NAME=VALUES"
         raise usage(f"-p takes {form}, got {word!r}", "for example -p epsilon=0.5")
     learner, dot, name = left.rpartition(".")
     shown = f"-p {left}"
@@ -204,14 +223,15 @@ def _choice(word: str, learners: Sequence[str], *, several: bool) -> Choice:
 def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
     """Refuse a parameter that neither the kernel nor any of these learners has."""
     for choice in layer:
-        concerned = [choice.learner] if choice.learner else learners
+        concerned = learners
         legal = parameters(learners, kernel)
         if choice.learner:
+            concerned = [choice.learner]
             legal = find_learner(choice.learner).specs()
         if choice.name not in legal:
-            who = " and ".join(map(learner_name, concerned))
-            problem = f"{choice.shown}: {who} has no parameter {choice.name!r}"
-            raise usage(problem, suggestion(choice.name, legal) or LISTING)
+            problem = f"{choice.shown}: {_listed(concerned)} has no parameter {choice.name!r}"
+            hint = suggestion(choice.name, legal) or LISTING
+            raise usage(problem, hint)
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -255,7 +275,8 @@ def _names_of_classes(text: str | None) -> tuple[str, ...]:
         return ()
     names = tuple(text.split(","))
     distinct = {name for name in names if name}
-    if len(distinct) < max(len(names), 2):
+    fewest = max(len(names), 2)
+    if len(distinct) < fewest:
         raise usage(f"--classes takes different labels, at least two, got {text!r}")
     return names
 
@@ -265,10 +286,11 @@ def _parse_classes(text: str | None) -> tuple[float, ...] | None:
     if text is None:
         return None
     labels = [finite(word) for word in text.split(",")]
-    known = sorted({label for label in labels if label is not None})
-    if len(known) < max(len(labels), 2):
+    known = {label for label in labels if label is not None}
+    fewest = max(len(labels), 2)
+    if len(known) < fewest:
         raise usage(f"--classes takes different numbers, at least two, got {text!r}")
-    return tuple(known)
+    return tuple(sorted(known))
 
 
 def parse_label(text: str | None) -> float | None:
@@ -301,13 +323,15 @@ def parse_weight_grid(data: Data, tables: Tables) -> dict[float | str, tuple[flo
         if not tables.expect_table:
             label = finite(left)
         values = [finite(text) for text in right.split(",")]
-        legal = tuple(value for value in values if _is_legal(value))
-        if not left or label is None or len(legal) < len(values):
+        legal = [value for value in values if _is_legal(value)]
+        has_illegal = len(legal) < len(values)
+        if not left or label is None or has_illegal:
             form = f"LABEL=W, W from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}"
             raise usage(f"--weight requires {form}, got {word!r}", "for example --weight 1=5")
         if label in weights:
             raise usage(f"--weight {left} is given twice")
-        weights[label] = tuple(dict.fromkeys(legal))
+        once = dict.fromkeys(legal)
+        weights[label] = tuple(once)
     return weights
 
 
@@ -331,5 +355,5 @@ def check_weights(weights: Collection[float | str], setups: Iterable[Setup]) -> 
     unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
     if weights and unable:
         able = [name for name, kind in REGISTRY.items() if kind.takes_costs]
-        hint = f"use one of these: {', '.join(able)}"
-        raise usage(f"--weight: {unable[0]} cannot weigh examples", hint)
+        names = ", ".join(able)
+        raise usage(f"--weight: {unable[0]} cannot weigh examples", f"use one of these: {names}")

@@ -222,7 +222,8 @@ def sigma_range(rows: Rows) -> tuple[float, float, float] | str:
     distances, _ = found
     apart = distances[distances > 0]
     quantiles = [SHARE, 0.5, 1 - SHARE]
-    near, median, far = np.quantile(apart, quantiles, method="inverted_cdf").tolist()
+    widths = np.quantile(apart, quantiles, method="inverted_cdf")
+    near, median, far = widths.tolist()
     log_small = math.log(SHARE)
     log_large = math.log1p(-SHARE)
     low = near / math.sqrt(-2 * log_small)

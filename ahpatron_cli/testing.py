@@ -67,7 +67,7 @@ class Stream(NamedTuple):
         return (self.y + 1) % self.classes
 
 
-class Played(NamedTuple):
+class FinishedRun(NamedTuple):
     """A run on a stream: the player after it, and f(x) of each round."""
 
     player: Player
@@ -87,7 +87,13 @@ class Played(NamedTuple):
         if exactly:
             rtol = 0.0
             atol = 0.0
-        np.testing.assert_allclose(self.scores, expected, rtol=rtol, atol=atol, err_msg=message)
+        np.testing.assert_allclose(
+            self.scores,
+            expected,
+            rtol=rtol,
+            atol=atol,
+            err_msg=message,
+        )
 
     def check_counts(self, law: str, expected: Mapping[str, Count]) -> None:
         """Assert that the counts are as expected; `law` names the property."""
@@ -96,7 +102,8 @@ class Played(NamedTuple):
             found = own[name]
             if not _same_count(found, wanted):
                 violation = self._violation(law)
-                raise AssertionError(f"{violation}, {name} is {found}, not {wanted}")
+                difference = f"{name} is {found}, not {wanted}"
+                raise AssertionError(f"{violation}, {difference}")
 
     def _violation(self, law: str) -> str:
         return _violation(self.player.learner, law)
@@ -108,7 +115,7 @@ def _violation(learner: Learner, law: str) -> str:
 
 
 def _counts_of(tally: object) -> dict[str, Count]:
-    """Those of `COUNTS` that a tally has."""
+    """The counts of a tally that `COUNTS` names, by name."""
     counts: dict[str, Count] = {}
     for name in COUNTS:
         if hasattr(tally, name):
@@ -132,20 +139,26 @@ class Setting:
     kernel: Kernel = KERNEL
 
     def on(self, stream: Stream) -> Setting:
-        """The same on another stream."""
+        """The learner and the kernel on another stream."""
         return replace(self, stream=stream)
 
     def player(self, block: int = BLOCK) -> Player:
         """A new player; T is the length of the stream unless the learner has it."""
         classes = self.stream.classes
         horizon = len(self.stream.y)
-        return Player(self.learner, self.kernel, classes=classes, horizon=horizon, block=block)
+        return Player(
+            self.learner,
+            self.kernel,
+            classes=classes,
+            horizon=horizon,
+            block=block,
+        )
 
-    def run(self, block: int = BLOCK) -> Played:
+    def run(self, block: int = BLOCK) -> FinishedRun:
         """Run the learner on the stream."""
         player = self.player(block)
         scores = _feed(player, self.stream)
-        return Played(player, scores)
+        return FinishedRun(player, scores)
 
 
 def check_learner(kind: type[Learner], reference: Reference | None = None, **params: Value) -> None:
@@ -194,10 +207,13 @@ def variants(learner: Learner, stream: Stream) -> Iterator[Learner]:
     if stream.weights is not None and not learner.takes_costs:
         return
     spec = learner.specs().get("multiclass")
-    if stream.classes == 2 or spec is None or not spec.words:
+    ways: tuple[str, ...] = ()
+    if spec is not None:
+        ways = spec.words
+    if stream.classes == 2 or not ways:
         yield learner
         return
-    for way in spec.words:
+    for way in ways:
         params = {**learner.params(), "multiclass": way}
         # a learner may refuse a combination of parameters
         with contextlib.suppress(ParameterError):
@@ -233,7 +249,10 @@ def a_run_can_be_repeated(setting: Setting) -> None:
     if np.array_equal(first.scores, second.scores, equal_nan=True):
         return
     after = _class_attributes(kind)
-    shared = [name for name in after if not _is_same(before.get(name), after[name])]
+    shared = []
+    for name, value in after.items():
+        if not _is_same(before.get(name), value):
+            shared.append(name)
     reasons = []
     if shared:
         reasons.append(f"runs share the class attribute {_quoted(shared)}, which changed")
@@ -253,19 +272,23 @@ def _class_attributes(kind: type) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         for name, value in vars(base).items():
-            if name.startswith("__") or callable(value) or hasattr(value, "__get__"):
+            is_special = name.startswith("__")
+            is_method = callable(value) or hasattr(value, "__get__")
+            if is_special or is_method:
                 continue
             with contextlib.suppress(Exception):  # what cannot be copied is not compared
                 values[name] = copy.deepcopy(value)
     return values
 
 
-def _is_same(before: Any, after: Any) -> bool:
+def _is_same(before: object, after: object) -> bool:
     """Whether a value has not changed; generators are compared by their states."""
-    if isinstance(before, np.random.Generator) and isinstance(after, np.random.Generator):
-        return bool(before.bit_generator.state == after.bit_generator.state)
-    if isinstance(before, np.ndarray) and isinstance(after, np.ndarray):
-        return np.array_equal(before, after)
+    kind = np.random.Generator
+    if isinstance(before, kind) and isinstance(after, kind):
+        old_state = before.bit_generator.state
+        return bool(old_state == after.bit_generator.state)
+    if isinstance(before, np.ndarray):
+        return isinstance(after, np.ndarray) and np.array_equal(before, after)
     return bool(before == after)
 
 
@@ -298,7 +321,8 @@ def _noting_foreign_numbers() -> Iterator[list[str]]:
 
 def _quoted(names: Iterable[str]) -> str:
     """The names in backticks, with commas."""
-    return ", ".join(f"`{name}`" for name in names)
+    quoted = [f"`{name}`" for name in names]
+    return ", ".join(quoted)
 
 
 def block_size_never_matters(setting: Setting) -> None:
@@ -323,7 +347,7 @@ def no_round_sees_a_later_one(setting: Setting) -> None:
         run = setting.on(changed).run()
         until = slice(t + 1)
         scores = run.scores[until]
-        begun = Played(run.player, scores)
+        begun = FinishedRun(run.player, scores)
         law = f"does not look ahead: round {t} is the same whatever comes later"
         begun.check_scores(law, before[until])
 
@@ -340,15 +364,19 @@ def _changed_from(stream: Stream, t: int) -> Stream:
 
 
 def budget_and_radius_hold(setting: Setting) -> None:
-    """Check |S| <= B and ‖f‖ <= U after every few rounds, for learners with a budget or radius."""
+    """Check |S| <= B and ‖f‖ <= U for learners with a budget (`most_kept`) or radius.
+
+    After every round, and after blocks of 8 rounds, within which S is not compacted.
+    """
     stream = setting.stream
     rounds = len(stream.y)
-    player = setting.player(block=8)
-    for t in range(0, rounds, 8):
-        part = stream.part(t, t + 8)
-        _feed(player, part)
-        for loop in player.loops:
-            _check_size(player.learner, loop.f)
+    for block in (1, 8):
+        player = setting.player(block)
+        for t in range(0, rounds, block):
+            part = stream.part(t, t + block)
+            _feed(player, part)
+            for loop in player.loops:
+                _check_size(player.learner, loop.f)
 
 
 def _check_size(learner: Learner, f: Hypothesis) -> None:
@@ -409,8 +437,13 @@ def _unsaved(setting: Setting) -> str:
     """What changes in a run and is not saved, for the message of a violation; "" if nothing."""
     player = setting.player()
     learner = player.learner
-    known = {*learner.params(), *learner.state_fields, *SET_BY_ENGINE, *CALLS}
-    begun = {name: copy.deepcopy(value) for name, value in vars(learner).items()}
+    known = {
+        *learner.params(),
+        *learner.state_fields,
+        *SET_BY_ENGINE,
+        *CALLS,
+    }
+    begun = copy.deepcopy(vars(learner))
     _feed(player, setting.stream)
     changed = []
     generators = []
@@ -419,7 +452,9 @@ def _unsaved(setting: Setting) -> str:
             continue
         if isinstance(value, np.random.Generator | random.Random):
             generators.append(name)
-        elif name not in begun or not _is_same(begun[name], value):
+            continue
+        is_begun = name in begun
+        if not is_begun or not _is_same(begun[name], value):
             changed.append(name)
     text = ""
     if generators:
@@ -429,7 +464,7 @@ def _unsaved(setting: Setting) -> str:
     return text
 
 
-def _run_in_pieces(setting: Setting, lengths: Iterable[int], *, resumes: bool) -> Played:
+def _run_in_pieces(setting: Setting, lengths: Iterable[int], *, resumes: bool) -> FinishedRun:
     """Run the learner on pieces of so many rows; saved and resumed after each of them if asked."""
     stream = setting.stream
     player = setting.player()
@@ -445,7 +480,7 @@ def _run_in_pieces(setting: Setting, lengths: Iterable[int], *, resumes: bool) -
         begin = end
         if resumes:
             player = _resumed(player)
-    return Played(player, np.concatenate(parts))
+    return FinishedRun(player, np.concatenate(parts))
 
 
 def sparse_is_dense(setting: Setting) -> None:
@@ -465,7 +500,7 @@ def sparse_is_dense(setting: Setting) -> None:
         run.check_scores("runs on sparse rows with stored zeros as on dense ones", expected)
 
 
-def _run_on_rows(setting: Setting, rows: Floats | CsrRows) -> Played:
+def _run_on_rows(setting: Setting, rows: Floats | CsrRows) -> FinishedRun:
     """Run the learner on the stream with other rows."""
     stream = setting.stream._replace(X=rows)
     return setting.on(stream).run()
@@ -477,16 +512,17 @@ def tracked_norm_is_the_norm(setting: Setting) -> None:
     for loop in player.loops:
         f = loop.f
         if isinstance(f, Expansion) and f.points is not None:
-            tracked = np.array(f.norm)
+            tracked = FinishedRun(player, scores=np.array(f.norm))
             norms = _norms(f)
             norm = math.hypot(*norms)
-            Played(player, tracked).check_scores("tracks ‖f‖", np.array(norm))
+            tracked.check_scores("tracks ‖f‖", np.array(norm))
     stream = setting.stream
     x = stream.X[0]
     y = stream.y.item(0)
     score = np.array(player.score(x))
     prediction = np.array(player.learn(x, y))
-    Played(player, prediction).check_scores("predicts what is read", score)
+    predicting = FinishedRun(player, prediction)
+    predicting.check_scores("predicts what is read", score)
 
 
 def every_mistake_is_an_update(setting: Setting) -> None:
@@ -544,15 +580,21 @@ def _streams() -> Iterator[Stream]:
         X = rng.normal(size=shape).round(3)
         first = X[:, 0]
         total = X.sum(axis=1)
-        wave = np.sin(2 * first) + 0.5 * total
-        wave += noise * rng.normal(size=rounds)
+        waves = np.sin(2 * first) + 0.5 * total
+        errors = rng.normal(size=rounds)
+        wave = waves + noise * errors
         is_flipped = rng.random(rounds) < noise
         is_positive = wave >= 0
         y = np.where(is_positive != is_flipped, 1.0, -1.0)
         yield Stream(X, y)
 
 
-_SHAPES = ((1, 1, 0.0), (70, 1, 0.4), (150, 3, 0.1), (260, 2, 0.2))
+_SHAPES = (
+    (1, 1, 0.0),
+    (70, 1, 0.4),
+    (150, 3, 0.1),
+    (260, 2, 0.2),
+)
 """Rounds, features and share of flipped labels of the random streams."""
 
 
@@ -614,7 +656,12 @@ def _resumed(player: Player) -> Player:
     state = copy.deepcopy(player.state_dict())
     learner = player.learner
     new = type(learner)(**learner.params())
-    resumed = Player(new, player.kernel, classes=player.classes, seed=(99,))
+    resumed = Player(
+        new,
+        player.kernel,
+        classes=player.classes,
+        seed=(99,),
+    )
     resumed.load_state_dict(state)
     return resumed
 

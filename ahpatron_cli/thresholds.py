@@ -85,20 +85,30 @@ class FiguresDocument(Struct, frozen=True, kw_only=True):
 def at_thresholds(ranking: Ranking, link: Calibration) -> Thresholds | None:
     """Predictions at several thresholds; None without rows, or if their scores are not known."""
     known = ranking.of_two_classes()
-    if known is None or not len(known[0]):
+    if known is None:
         return None
     scores, positive = known
+    if not len(scores):
+        return None
     steps = ranked(scores, positive)
-    totals = _Totals(rows=len(scores), positives=int(steps.right[-1]))
-    positives_at_zero = int(np.count_nonzero(scores >= 0))
-    right_at_zero = int(np.count_nonzero(positive & (scores >= 0)))
+    positives = int(steps.right[-1])
+    totals = _Totals(rows=len(scores), positives=positives)
+    at_least_zero = scores >= 0
+    positives_at_zero = int(np.count_nonzero(at_least_zero))
+    right_at_zero = int(np.count_nonzero(positive & at_least_zero))
     probabilities = link.probabilities(steps.scores)[:, 1]
     # of scores that have the same probability, the lowest counts
-    last = np.append(probabilities[1:] != probabilities[:-1], True)
-    table = _Table(probabilities[last], steps.above[last], steps.right[last], totals)
+    differs_from_next = probabilities[1:] != probabilities[:-1]
+    last = np.append(differs_from_next, True)
+    table = _Table(
+        probabilities=probabilities[last],
+        above=steps.above[last],
+        right=steps.right[last],
+        totals=totals,
+    )
     return Thresholds(
         default=totals.at(None, above=positives_at_zero, right=right_at_zero),
-        shown=tuple(table.at(threshold) for threshold in SHOWN),
+        shown=tuple(map(table.at, SHOWN)),
         best_f1=table.best_f1(),
     )
 
@@ -114,7 +124,8 @@ class _Totals(Struct, frozen=True):
         missed = self.positives - right
         wrong = above - right
         negatives = self.rows - self.positives
-        confusion = ((negatives - wrong, wrong), (missed, right))
+        of_negatives = (negatives - wrong, wrong)
+        confusion = (of_negatives, (missed, right))
         quality = metrics_of(confusion)
         return AtThreshold(
             threshold=threshold,
@@ -142,17 +153,23 @@ class _Table:
 
     def at(self, threshold: float) -> AtThreshold:
         """The figures at a threshold."""
-        count = int(np.searchsorted(-self._probabilities, -threshold, "right"))
-        above = int(self._above[count - 1]) if count else 0
-        right = int(self._right[count - 1]) if count else 0
+        negated = -self._probabilities
+        count = int(np.searchsorted(negated, -threshold, "right"))
+        above = 0
+        right = 0
+        if count:
+            above = int(self._above[count - 1])
+            right = int(self._right[count - 1])
         return self._totals.at(threshold, above=above, right=right)
 
     def best_f1(self) -> AtThreshold | None:
         """The figures at the threshold of the largest F1; of equal ones the highest."""
         if not self._totals.positives:
             return None
-        f1 = 2 * self._right / (self._above + self._totals.positives)
-        for place in np.argsort(-f1, kind="stable")[:100].tolist():
+        predicted_or_true = self._above + self._totals.positives
+        f1 = 2 * self._right / predicted_or_true
+        highest_first = np.argsort(-f1, kind="stable")
+        for place in highest_first[:100].tolist():
             threshold = self._threshold(place)
             if threshold is not None:
                 return self.at(threshold)
@@ -160,9 +177,11 @@ class _Table:
 
     def _threshold(self, place: int) -> float | None:
         """A short threshold that this probability reaches and the next lower one does not."""
-        following = self._probabilities[place + 1 : place + 2]
-        lower = float(following[0]) if len(following) else 0.0
-        return short_between(lower, float(self._probabilities[place]))
+        own = float(self._probabilities[place])
+        lower = 0.0
+        if place + 1 < len(self._probabilities):
+            lower = float(self._probabilities[place + 1])
+        return short_between(lower, own)
 
 
 def short_between(low: float, high: float) -> float | None:
@@ -190,7 +209,7 @@ def figures_of(
     """The figures of a file; `loss` and `brier` are sums over its labelled rows."""
     rounds = int(confusion.sum())
     mistakes = rounds - int(confusion.trace())
-    counts = tuple(tuple(row) for row in confusion.tolist())
+    counts = tuple(map(tuple, confusion.tolist()))
     thresholds = None
     if len(counts) == 2:
         thresholds = at_thresholds(ranking, link)

@@ -1,16 +1,17 @@
 """Draw the pictures of README and docs/ into docs/pictures.
 
-    python docs/make_pictures.py [mistakes | budget | drift | certificate | session | data_way]...
+    python docs/make_pictures.py [PICTURE...]
     python docs/make_pictures.py budget RESULTS.jsonl
     python docs/make_pictures.py drift STREAM.csv
 
+- benchmark: metron beside no change and models of river on twelve streams, from
+  docs/benchmark.json, which `python tests/benchmarks/field.py` writes
 - mistakes: of metron and others on six data sets, from the table in docs/metron.md
 - budget: AMR against B, from docs/pictures/budget.csv. With RESULTS.jsonl, which
   `python tests/benchmarks/metron.py run FOLDER RESULTS.jsonl --only curve` writes, that is updated.
 - drift: mistake rate of the last 2,000 rounds on elec, from docs/pictures/drift.csv. With
   STREAM.csv, the stream with its label in the column `label`, that is measured again.
 - certificate: mistakes made and certified on longer and longer beginnings of rings
-- session: the README's first session as a terminal
 - data_way: from bytes to a table
 
 SVG is written by hand: small, its text is text, and it has colours for dark pages, too.
@@ -30,6 +31,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 for library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):  # before NumPy: as the command does
     os.environ[f"{library}_NUM_THREADS"] = "1"
@@ -163,6 +165,68 @@ def aggregate(results: Path) -> None:
         writer.writerow(["data", "learner", "budget", "amr", "microseconds", "orders"])
         for place, (rate, microseconds, orders) in sorted(best.items()):
             writer.writerow([*place, f"{rate:.3f}", f"{microseconds:.1f}", orders])
+
+
+BESIDE = (
+    "metron",
+    "Mondrian forest",
+    "k nearest neighbours",
+    "logistic regression",
+    "no change",
+)
+"""The models of river, and the learner of ours, in the picture of the benchmark."""
+OF_MOA = {"ARF": "adaptive random forest", "SAM-kNN": "SAM-kNN"}
+"""The models of MOA there, and their names."""
+
+
+def compared(document: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Mistakes in per cent of the models in the picture of the benchmark, on each stream."""
+    found = {}
+    for model in BESIDE:
+        own = model in ("metron", "no change")
+        found[model if own else f"{model}, river"] = document["models"][model]["errors"]
+    for model, name in OF_MOA.items():
+        place = document["MOA"]["models"].index(model)
+        cells = {stream: own[place] for stream, own in document["MOA"]["errors"].items()}
+        found[f"{name}, MOA"] = cells
+    return found
+
+
+def benchmark() -> None:
+    """Mistakes of models on twelve streams, relative to those of metron, a row per stream."""
+    document = json.loads((REPOSITORY / "docs/benchmark.json").read_text(encoding="utf-8"))
+    errors = compared(document)
+    streams = [
+        name for kind, names in document["kinds"].items() if kind != "files" for name in names
+    ]
+    left, top, width, height = 124, 156, 416, 26
+    bottom = top + height * len(streams)
+    canvas = Canvas(560, bottom + 44, "Mistakes on twelve streams, relative to those of metron")
+    canvas.text(14, 26, "Mistakes on twelve streams, relative to those of metron", "bold")
+    axes = Axes(canvas, (left, top, width, bottom - top), (0.5, 8), (0, 1), logarithmic=True)
+    for x in (0.5, 1, 2, 4, 8):
+        across, _ = axes.at(x, 0)
+        canvas.line([(across, top), (across, bottom)], "axis" if x == 1 else "grid")
+        canvas.text(across, bottom + 18, f"{x:g} x", "small pale", text_anchor="middle")
+    for number, (model, own) in enumerate(errors.items()):
+        colour = COLOURS[number]
+        x = 22 + 270 * (number % 2)
+        y = 52 + 24 * (number // 2)
+        radius = 7 if model == "metron" else 5
+        canvas.dot(x, y - 4, colour, radius)
+        canvas.text(x + 13, y, model, "bold" if model == "metron" else "")
+        for row, stream in enumerate(streams):
+            if stream in own:
+                ratio = min(max(own[stream] / errors["metron"][stream], 0.5), 8)
+                canvas.dot(axes.at(ratio, 0)[0], top + (row + 0.5) * height, colour, radius)
+    for row, stream in enumerate(streams):
+        y = top + (row + 0.5) * height
+        canvas.text(left - 14, y + 4, stream, text_anchor="end")
+        canvas.parts.insert(3, f'<polyline points="{left},{y} {left + width},{y}" class="grid"/>')
+    canvas.text(
+        left, bottom + 36, "One pass, nothing tuned; dots at 8 x lie there or beyond", "small pale"
+    )
+    canvas.write("benchmark.svg")
 
 
 def mistakes() -> None:
@@ -350,30 +414,6 @@ def certificate() -> None:
     canvas.write("certificate.svg")
 
 
-def session() -> None:
-    """The commands of the README's first session, and what they print."""
-    from support.documents import blocks, commands, furnish, run
-
-    lines: list[tuple[str, str]] = []
-    with tempfile.TemporaryDirectory() as made:
-        furnish(Path(made))
-        first = [block for block, _ in blocks("README.md") if block.mark == "the first session"]
-        for command in (command for block in first for command in commands(block.text)):
-            lines.append(("$ ", command))
-            done = run(command, Path(made))
-            lines += [("", line) for line in (done.err + done.out).rstrip("\n").splitlines()]
-            lines.append(("", ""))
-    wide = max(len(mark + line) for mark, line in lines[:-1])
-    canvas = Canvas(7.85 * wide + 40, 18 * len(lines) + 50, "A first session in a terminal")
-    for number, colour in enumerate(("#ff5f57", "#febc2e", "#28c840")):
-        canvas.parts.append(f'<circle cx="{20 + 18 * number}" cy="18" r="6" fill="{colour}"/>')
-    for number, (mark, line) in enumerate(lines):
-        if mark or line:
-            kind = "mono bold" if mark else "mono"
-            canvas.text(16, 54 + 18 * number, mark + line, kind)
-    canvas.write("session.svg")
-
-
 def data_way() -> None:
     """Boxes and arrows: what becomes of an example, and the modules that do it."""
     canvas = Canvas(1072, 250, "From bytes to a table")
@@ -411,7 +451,8 @@ def data_way() -> None:
     canvas.write("data_way.svg")
 
 
-PICTURES = {one.__name__: one for one in (mistakes, budget, drift, certificate, session, data_way)}
+DRAWN = (benchmark, mistakes, budget, drift, certificate, data_way)
+PICTURES = {one.__name__: one for one in DRAWN}
 
 if __name__ == "__main__":
     asked = sys.argv[1:]

@@ -4,11 +4,14 @@ the public names of the core, and the man page.
     python docs/make_reference.py
 
 Each table or list stands between `<!-- made: NAME -->` and `<!-- end -->` in a page; the man page
-is docs/ahpatron.1. `tests/test_docs.py` fails if one of them is not what this script writes.
+is docs/ahpatron.1. The tables of docs/benchmark.md are those of docs/benchmark.json, which
+tests/benchmarks/field.py writes. `tests/test_docs.py` fails if one of them is not what this
+script writes.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -20,16 +23,17 @@ from ahpatron_cli.cli.app import application
 from ahpatron_cli.cli.help import describe
 from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.references import PUBLICATIONS
-from ahpatron_cli.core.registry import BUILT_IN
+from ahpatron_cli.core.registry import BUILT_IN, REGISTRY
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.output.learners_text import all_learners_to_json
 
+LEARNERS = [REGISTRY[name] for name in BUILT_IN]
 FOLDER = Path(__file__).parent
 MAN_PAGE = FOLDER / "ahpatron.1"
 MADE = re.compile(r"(<!-- made: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 EXIT_CODES = {
-    ExitCode.OK: "done; also if the reader of a pipe closed it and nothing else is to be written",
+    ExitCode.OK: "done; also if the reader of a pipe closed it and there is no other output",
     ExitCode.BUG: "a bug of ours, with a traceback and the version: please report it. Also: "
     "not enough memory, and faults in a learner of your own",
     ExitCode.USAGE: "wrong options",
@@ -48,6 +52,11 @@ EXIT_CODES = {
 }
 
 Row = tuple[str, ...]
+
+BENCHMARK = json.loads((FOLDER / "benchmark.json").read_text(encoding="utf-8"))
+"""What tests/benchmarks/field.py has measured."""
+ELSEWHERE = {"elec": "Elec2 (elec)"}
+"""Names of streams that are known by another name, too."""
 
 
 def commands() -> dict[str, Any]:
@@ -107,7 +116,7 @@ def exit_codes_table() -> str:
 
 def core_names() -> str:
     """The public names of the core: learners by themselves."""
-    learners = {kind.__name__ for kind in BUILT_IN}
+    learners = {kind.__name__ for kind in LEARNERS}
     exported = sorted(core.__all__, key=str.lower)
     of_learners = [f"`{name}`" for name in exported if name in learners]
     others = [f"`{name}`" for name in exported if name not in learners]
@@ -120,15 +129,147 @@ def core_names() -> str:
 def publications() -> str:
     """The publications of all learners, each with the learners that it is about."""
     learners: dict[str, list[str]] = {}
-    for kind in BUILT_IN:
+    for kind in LEARNERS:
         for key in kind.references:
             learners.setdefault(key, []).append(f"`{kind.name}`")
     lines = [f"- {', '.join(learners[key])}: {PUBLICATIONS[key].text}\n" for key in learners]
     return "".join(lines)
 
 
+def errors_table(errors: dict[str, dict[str, float]], streams: list[str]) -> str:
+    """Mistakes in per cent, a row per model; the fewest on each stream are bold."""
+    least = {
+        stream: min(own[stream] for own in errors.values() if stream in own) for stream in streams
+    }
+    rows = []
+    for model, own in errors.items():
+        if not own.keys() & set(streams):
+            continue
+        cells = [f"{own[stream]:.1f}" if stream in own else "–" for stream in streams]
+        bold = [
+            f"**{cell}**" if own.get(stream) == least[stream] else cell
+            for stream, cell in zip(streams, cells, strict=True)
+        ]
+        rows.append((model_name(model), *bold))
+    return markdown(("model", *(ELSEWHERE.get(name, name) for name in streams)), rows)
+
+
+def model_name(model: str) -> str:
+    """A learner of ours as code, a model of river in words."""
+    learner, comma, rest = model.partition(",")
+    ours = learner in ("metron", "arow", "ahpatron+")
+    return f"`{learner}`{comma}{rest}" if ours else model
+
+
+def measured_errors() -> dict[str, dict[str, float]]:
+    """Mistakes in per cent of each model, and on each stream."""
+    return {model: one["errors"] for model, one in BENCHMARK["models"].items()}
+
+
+def published_errors() -> dict[str, dict[str, float]]:
+    """The figures of river's benchmark, below those of metron."""
+    return {"metron": measured_errors()["metron"], **BENCHMARK["published by river"]}
+
+
+def moas_errors() -> dict[str, dict[str, float]]:
+    """The figures of MOA, below those of metron."""
+    found = {"metron": measured_errors()["metron"]}
+    for number, model in enumerate(BENCHMARK["MOA"]["models"]):
+        cells = {name: own[number] for name, own in BENCHMARK["MOA"]["errors"].items()}
+        found[model] = {name: cell for name, cell in cells.items() if cell is not None}
+    return found
+
+
+def models_table() -> str:
+    """How metron compares with each model over all streams, and what the model takes."""
+    rows = []
+    for model, one in BENCHMARK["models"].items():
+        streams = one["on streams"]
+        rows.append(
+            (
+                model_name(model),
+                f"{streams['ratio']:.2f}" if streams["all"] else "–",
+                f"{streams['fewer']} / {streams['as many']} / {streams['more']}",
+                f"{one['on files']['ratio']:.2f}" if one["on files"]["all"] else "–",
+                f"{one['time']:g}",
+                str(one["megabytes"]),
+            )
+        )
+    head = ("model", "streams: mistakes of `metron` / its", "fewer / as many / more")
+    return markdown((*head, "files: mistakes of `metron` / its", "time", "memory, MB"), rows)
+
+
+def summary_table() -> str:
+    """metron on river's own streams, beside the best figures that were published there."""
+    streams = BENCHMARK["kinds"]["river"]
+    published = {**BENCHMARK["published by river"]}
+    del published["no change"]
+    best = {
+        stream: min(own[stream] for own in published.values() if stream in own)
+        for stream in streams
+    }
+    errors = {
+        "metron": measured_errors()["metron"],
+        f"the best of {len(published)} models of river on each stream": best,
+        "adaptive random forest of river": published["adaptive random forest"],
+        "adaptive random forest of MOA": moas_errors()["ARF"],
+    }
+    return errors_table(errors, streams)
+
+
+def losses_table() -> str:
+    """The streams on which another model makes fewer mistakes than metron."""
+    metron = measured_errors()["metron"]
+    sources = {
+        "": {name: own for name, own in measured_errors().items() if "metron" not in name},
+        " (published by river)": BENCHMARK["published by river"],
+        " (MOA)": {name: own for name, own in moas_errors().items() if name != "metron"},
+    }
+    rows = []
+    for stream, rate in metron.items():
+        better = [
+            (own[stream], f"{model_name(name)}{source} {own[stream]:.1f}")
+            for source, models in sources.items()
+            for name, own in models.items()
+            if own.get(stream, rate) < rate
+        ]
+        if better:
+            text = ", ".join(shown for _, shown in sorted(better))
+            rows.append((ELSEWHERE.get(stream, stream), f"{rate:.1f}", text))
+    return markdown(("stream", "`metron`", "fewer mistakes"), rows)
+
+
+def rows_table() -> str:
+    """The streams and files with their sizes."""
+    rows = []
+    for kind, names in BENCHMARK["kinds"].items():
+        for name in names:
+            size = f"{BENCHMARK['rows'][name]:,}"
+            rows.append((kind, ELSEWHERE.get(name, name), size, str(BENCHMARK["classes"][name])))
+    return markdown(("kind", "name", "rows", "classes"), rows)
+
+
+def benchmark_table(name: str) -> str:
+    """A table of docs/benchmark.md."""
+    if name == "models":
+        return models_table()
+    if name == "rows":
+        return rows_table()
+    if name == "summary":
+        return summary_table()
+    if name == "losses":
+        return losses_table()
+    if name == "published":
+        return errors_table(published_errors(), BENCHMARK["kinds"]["river"])
+    if name == "MOA":
+        return errors_table(moas_errors(), list(BENCHMARK["MOA"]["errors"]))
+    return errors_table(measured_errors(), BENCHMARK["kinds"][name])
+
+
 def table(name: str) -> str:
     """The table or list of this name."""
+    if name.startswith("benchmark "):
+        return benchmark_table(name.removeprefix("benchmark "))
     if name == "names of the core":
         return core_names()
     if name == "publications":
@@ -137,7 +278,7 @@ def table(name: str) -> str:
         return options_table(name.removeprefix("options "))
     if name == "exit codes":
         return exit_codes_table()
-    return parameters_table({"learners": list(BUILT_IN), "kernels": list(KERNELS.values())}[name])
+    return parameters_table({"learners": LEARNERS, "kernels": list(KERNELS.values())}[name])
 
 
 def with_tables(page: str) -> str:
@@ -191,7 +332,7 @@ def man_page() -> str:
 
 def main() -> None:
     """Update all tables and the man page."""
-    for path in sorted(FOLDER.glob("*.md")):
+    for path in (FOLDER.parent / "README.md", *sorted(FOLDER.glob("*.md"))):
         page = path.read_text(encoding="utf-8")
         path.write_text(with_tables(page), encoding="utf-8")
     MAN_PAGE.write_text(man_page(), encoding="utf-8")

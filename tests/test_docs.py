@@ -17,7 +17,7 @@ import pytest
 
 from ahpatron_cli.cli.app import COMMANDS
 from ahpatron_cli.core import ALGORITHM
-from ahpatron_cli.core.registry import REGISTRY
+from ahpatron_cli.core.registry import BUILT_IN, REGISTRY
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import to_json
 from ahpatron_cli.settings import Settings, old_names
@@ -29,11 +29,16 @@ from support.trials import make_document
 
 @pytest.fixture(scope="module")
 def reference() -> ModuleType:
-    path = REPOSITORY / "docs/make_reference.py"
+    return loaded("docs/make_reference.py")
+
+
+def loaded(script: str) -> ModuleType:
+    path = REPOSITORY / script
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # where dataclasses look
     spec.loader.exec_module(module)
     return module
 
@@ -105,16 +110,38 @@ def test_blocks_that_are_not_run_say_why() -> None:
     assert len(excused) < 15, excused
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != "README.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_tables_are_those_of_the_declarations(page: str, reference: ModuleType) -> None:
     """If not: `python docs/make_reference.py`."""
     assert reference.with_tables(read(page)) == read(page)
     assert reference.man_page() == reference.MAN_PAGE.read_text(encoding="utf-8")
 
 
+def test_the_benchmark_has_the_mistakes_of_metron_on_the_streams_of_river(
+    tmp_path: Path, reference: ModuleType
+) -> None:
+    """The other streams are not here. A changed count: measure again, see docs/benchmark.md."""
+    pytest.importorskip("river")
+    field = loaded("tests/benchmarks/field.py")
+    errors = reference.BENCHMARK["models"]["metron"]["errors"]
+    for stream in field.streams(None):
+        path = stream.write_to(tmp_path)
+        mistakes = field.mistakes_of_ours("metron", path)
+        rows = reference.BENCHMARK["rows"][stream.name]
+        assert 100 * mistakes / rows == pytest.approx(errors[stream.name], abs=0.3), stream.name
+
+
+def test_the_benchmark_names_the_version_of_river(reference: ModuleType) -> None:
+    assert f"river {reference.BENCHMARK['river']}," in read("docs/benchmark.md")
+
+
 def test_every_command_and_declaration_has_its_table(reference: ModuleType) -> None:
     made = {found[1] for page in PAGES for found in reference.MADE.findall(read(page))}
     wanted = {f"options {name}" for name in reference.commands()}
+    wanted |= {f"benchmark {name}" for name in reference.BENCHMARK["kinds"]}
+    wanted |= {
+        f"benchmark {name}" for name in ("models", "rows", "summary", "losses", "published", "MOA")
+    }
     assert made == wanted | {
         *("learners", "kernels", "exit codes", "names of the core", "publications")
     }
@@ -176,8 +203,12 @@ def test_the_papers_table_is_a_sweep(tmp_path: Path) -> None:
     assert printed.startswith(f"{10 * (6 * settings + others):,} trials")
 
 
-FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?=[ |%)\u2013]|$)")
-"""A number that stands alone, with a blank, a percent sign or a bar after it."""
+FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?=[ |%)\u2013]|, |$)")
+"""A number that stands alone, with a blank, a comma, a percent sign or a bar after it."""
+
+
+COMMAND_OF_A_BENCHMARK = re.compile(r"python tests/benchmarks/(\w+\.py)((?: [a-z]+\b)?)")
+"""The name of a script and, if there is one, its first word, such as `start`."""
 
 
 def links() -> list[tuple[str, str]]:
@@ -203,17 +234,21 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_figures_of_the_readme_are_those_of_the_pages_it_links() -> None:
-    """One place per figure: a bullet's figures are in a page that it links."""
+    """One place per figure: those of a bullet or a recipe are in a page that it links."""
     text = read("README.md")
     table = text.partition("## Comparison with other tools")[2].partition("## More")[0]
     seen = 0
-    for claim in (table, *(line for line in text.splitlines() if line.startswith("- **"))):
+    for claim in (table, *(line for line in text.splitlines() if line.startswith(("- **", "**")))):
         pages = {target.partition("#")[0] for target in re.findall(r"\]\((docs/[^)]+)\)", claim)}
         there = {figure for page in pages for figure in FIGURE.findall(read(page))}
         missing = set(FIGURE.findall(claim)) - there
         assert not missing, f"{missing} in none of {pages}"
         seen += len(FIGURE.findall(claim))
     assert seen > 15
+
+
+def test_the_readme_counts_the_learners() -> None:
+    assert re.findall(r"All (\d+) learners", read("README.md")) == [str(len(BUILT_IN))]
 
 
 def test_the_readme_is_short() -> None:
@@ -225,6 +260,14 @@ def test_pictures_are_small_and_used(picture: Path) -> None:
     assert picture.stat().st_size < 60_000
     targets = {Path(target).name for _, target in links()}
     assert picture.name in targets
+
+
+def test_benchmarks_that_pages_name_are_explained_by_their_scripts() -> None:
+    named = {found for page in PAGES for found in re.findall(COMMAND_OF_A_BENCHMARK, read(page))}
+    assert len(named) > 8
+    for script, word in named:
+        source = read(f"tests/benchmarks/{script}")
+        assert f"python tests/benchmarks/{script}{word}" in source, f"{script}{word}"
 
 
 def named_modules() -> set[str]:

@@ -113,10 +113,11 @@ def test_the_estimator_is_imported_only_when_asked_for() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_fit_counts_what_run_counts(ahpatron: Ahpatron, name: str) -> None:
-    rows = load_svmlight_file(path_of(name))
+    X, y = load_svmlight_file(path_of(name))
+    rounds = min(len(y), 600)
     sigma = FILES[name]
-    arguments = ["run", path_of(name), "-l", "all", "-B", "60", "--sigma", str(sigma)]
-    runs = json.loads(ahpatron(*arguments, "--seed", "3", "--format", "json").out)["runs"]
+    options = ("-l", "all", "-B", 60, "--sigma", sigma, "--seed", 3, "--limit", rounds)
+    runs = ahpatron.json("run", path_of(name), *options)["runs"]
     assert [run["learner"] for run in runs] == list(REGISTRY)
     for run in runs:
         kind = REGISTRY[run["learner"]]
@@ -125,7 +126,7 @@ def test_fit_counts_what_run_counts(ahpatron: Ahpatron, name: str) -> None:
             budget=60 if "budget" in kind.specs() else None,
             sigma=sigma if kind.own_kernel is None else None,
             random_state=3,
-        ).fit(*rows)
+        ).fit(X[:rounds], y[:rounds])
         assert model.mistakes_ == run["mistakes"], run["learner"]
         assert model.mistake_rate_ == run["mistake_rate"]
         assert model.n_updates_ == run["updates"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,16 @@ def _comparable(row: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
+def test_the_text_of_stored_examples_has_their_cells_and_a_dash_for_what_is_missing(
+    ahpatron: Ahpatron,
+) -> None:
+    ahpatron.write("t.csv", "name,size,y\nann,1.5,yes\nbob,,no\neve,2.5,yes\n")
+    ahpatron.succeed("run", "t.csv", "--label", "y", "-l", "ahpatron", "--save", "m.npz")
+    text = ahpatron.succeed("inspect", "m.npz", "--examples", 3).out
+    rows = [line.split()[1:] for line in text.partition("─\n")[2].splitlines()]
+    assert sorted(rows) == [["no", "bob", "–"], ["yes", "ann", "1.5"], ["yes", "eve", "2.5"]]
+
+
 @pytest.mark.parametrize("multiclass", ["shared", "rest"])
 def test_examples_of_several_classes_name_a_class(ahpatron: Ahpatron, multiclass: str) -> None:
     rng = np.random.default_rng(1)
@@ -137,3 +148,49 @@ def test_learners_without_stored_examples_say_so(ahpatron: Ahpatron) -> None:
     assert done.code == 2
     assert "stores no examples" in done.err
     assert json.loads(ahpatron.succeed("inspect", "m.npz", "--json").out)["examples"] is None
+
+
+@pytest.mark.parametrize(("columns", "others"), [(20, []), (21, ["1 more columns"])])
+def test_the_text_lists_twenty_relevant_columns_and_counts_the_others(
+    ahpatron: Ahpatron, columns: int, others: list[str]
+) -> None:
+    rows = np.random.default_rng(2).normal(size=(60, columns))
+    frame = pd.DataFrame(rows, columns=[f"c{number}" for number in range(columns)])
+    frame["y"] = np.where(rows[:, 0] > 0, "yes", "no")
+    ahpatron.write("t.csv", frame.to_csv(index=False))
+    ahpatron.succeed("run", "t.csv", "--label", "y", "-l", "metron", "--save", "m.npz")
+    text = ahpatron.succeed("inspect", "m.npz").out.partition("Relevance of columns")[2]
+    assert len(re.findall(r"^  c\d+ ", text, re.MULTILINE)) == 20
+    assert re.findall(r"^  others +(.+)$", text, re.MULTILINE) == others
+
+
+@pytest.fixture
+def grown(ahpatron: Ahpatron) -> Ahpatron:
+    """A model of a live stream whose columns and categories appeared one after the other."""
+    rng = np.random.default_rng(4)
+    lines = []
+    for i in range(600):
+        row = {"kind": "abcd"[min(i // 100, int(rng.integers(4)))], "x": round(rng.normal(), 3)}
+        if i > 250:
+            row["late"] = "uv"[int(rng.integers(2))]
+        row["y"] = "yes" if row["x"] > 0 else "no"
+        lines.append(json.dumps(row))
+    options = ("--label", "y", "--classes", "no,yes", "--state", "s.npz")
+    ahpatron.succeed("run", "-", *options, stdin="\n".join([*lines, ""]).encode())
+    ahpatron.write("rows.jsonl", "\n".join(lines))
+    return ahpatron
+
+
+def test_the_relevance_of_a_live_stream_is_that_of_its_columns(grown: Ahpatron) -> None:
+    largest, *_ = grown.json("inspect", "s.npz")["relevance_by_column"]
+    assert largest["column"] == "x"
+    assert largest["above_uniform"] > 0.7
+
+
+def test_stored_examples_of_a_live_stream_are_rows_of_it(grown: Ahpatron) -> None:
+    model = grown.json("inspect", "s.npz", "--examples", 50)
+    rows = [json.loads(line) for line in (grown.folder / "rows.jsonl").read_text().splitlines()]
+    known = {(row["kind"], row["x"], row.get("late")) for row in rows}
+    for example in model["examples"]:
+        cells = example["cells"]
+        assert (cells["kind"], round(cells["x"], 3), cells["late"]) in known

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -543,6 +545,45 @@ def test_nested_dicts_and_lists_have_columns_of_their_own() -> None:
     assert model.feature_names_in_.tolist() == ["at.x", "at.y.0", "at.y.1", "kind"]
     assert model.schema_ is not None
     assert model.schema_.features == ["at.x", "at.y.0", "at.y.1", "kind=a", "kind=b"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "ways"),
+    [
+        ([f"text {i}" for i in range(60)], ['table={"drop": ["my column"]}']),
+        ([f"{i},5" for i in range(60)], ['table={"decimal": ","}', 'table={"drop":']),
+        (["1/2/2023"] * 60, ['"date_format": "DD/MM/YYYY"', '"date_format": "MM/DD/YYYY"']),
+        ([1 + 2j] * 60, ['table={"drop": ["my column"]}']),
+        ([[1]] * 59 + [2], ['table={"drop": ["my column"]}']),
+    ],
+    ids=["text", "decimal commas", "dates", "complex", "lists"],
+)
+def test_the_error_of_a_column_names_options_with_which_fit_takes_it(
+    cells: list[Any], ways: list[str]
+) -> None:
+    rows = pd.DataFrame({"n": range(60), "my column": cells})
+    labels = [0, 1] * 30
+    with pytest.raises(ValueError, match="column 'my column'") as refused:
+        OnlineKernelClassifier().fit(rows, labels)
+    said = str(refused.value)
+    assert all(way in said for way in ways)
+    for option in re.findall(r"table=(\{.*?\})", said):
+        OnlineKernelClassifier(table=json.loads(option)).fit(rows, labels)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[["a", 1], ["b", 2]] * 30, np.array([["a", 1], ["b", 2]] * 30, dtype=object)],
+    ids=["lists", "array"],
+)
+def test_text_in_an_array_is_refused_with_what_takes_text(rows: Any) -> None:
+    labels = [0, 1] * 30
+    with pytest.raises(ValueError, match=r"float: .*'a'.* text in a DataFrame or a list of dicts"):
+        OnlineKernelClassifier().fit(rows, labels)
+    OnlineKernelClassifier().fit(pd.DataFrame(rows, columns=["x", "y"]), labels)
+    numbers = OnlineKernelClassifier().fit(np.ones((60, 2)), labels)
+    with pytest.raises(ValueError, match="numbers only, as in fit"):
+        numbers.predict(rows)
 
 
 def test_truth_values_beside_numbers_are_text_of_their_own() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -53,19 +54,41 @@ def test_auc_by_its_definition(stream: list[tuple[float, float]]) -> None:
     assert measured(np.array(f), np.array(y)).auc == (None if wanted is None else float(wanted))
 
 
+def error_by_class(y: np.ndarray, said: np.ndarray) -> float:
+    return float(1 - balanced_accuracy_score(y, said))
+
+
 @pytest.mark.parametrize("share", [0.5, 0.03])
-def test_scikit_learn_agrees(share: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "by_definition"),
+    [
+        ("precision", precision_score),
+        ("recall", recall_score),
+        ("f1", f1_score),
+        ("balanced_error", error_by_class),
+        ("kappa", cohen_kappa_score),
+    ],
+)
+def test_metrics_of_predictions_are_those_of_scikit_learn(
+    share: float, name: str, by_definition: Callable[[np.ndarray, np.ndarray], float]
+) -> None:
+    f, y = noisy(share)
+    said = np.where(f >= 0, 1, -1)
+    assert getattr(measured(f, y), name) == pytest.approx(by_definition(y, said), abs=1e-14)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.03])
+def test_the_auc_is_that_of_scikit_learn(share: float) -> None:
+    f, y = noisy(share)
+    assert measured(f, y).auc == pytest.approx(roc_auc_score(y, f), abs=1e-14)
+
+
+def noisy(share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Scores with ties and labels, of which this share is positive."""
     rng = np.random.default_rng(0)
     y = np.where(rng.random(3000) < share, 1.0, -1.0)
     f = (0.7 * y + rng.normal(size=3000)).round(2) - (0.5 - share)
-    found = measured(f, y)
-    said = np.where(f >= 0, 1, -1)
-    assert found.precision == pytest.approx(precision_score(y, said), abs=1e-14)
-    assert found.recall == pytest.approx(recall_score(y, said), abs=1e-14)
-    assert found.f1 == pytest.approx(f1_score(y, said), abs=1e-14)
-    assert found.balanced_error == pytest.approx(1 - balanced_accuracy_score(y, said), abs=1e-14)
-    assert found.kappa == pytest.approx(cohen_kappa_score(y, said), abs=1e-14)
-    assert found.auc == pytest.approx(roc_auc_score(y, f), abs=1e-14)
+    return f, y
 
 
 def test_auc_is_none_where_its_memory_is_bounded() -> None:

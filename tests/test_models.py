@@ -399,9 +399,11 @@ def test_a_model_of_an_earlier_version_is_refused_with_a_remedy(tmp_path: Path) 
     path = tmp_path / "m.npz"
     meta = npy(text_array(b'{"kind": "ahpatron model", "format": 1}'))
     older = changed(MODEL, {"header.npy": None, "meta.npy": meta})
+    of_1_0 = Path(__file__).with_name("model-1.0.npz").read_bytes()
     newer = with_changes(MODEL, {"format": 3, "version": "9.0"})
-    for content in (older, newer):
+    for content in (older, of_1_0, newer):
         assert "--save" in str(refusal(path, content).hint)
+    assert "1.0.0" in refusal(path, of_1_0).problem
     assert "9.0" in refusal(path, newer).problem
 
 
@@ -489,8 +491,8 @@ def survives(path: Path, content: bytes, case: dict[str, Any]) -> str | None:
 @pytest.mark.parametrize(
     ("case", "share"),
     [
-        *((case, 4) for case in ("arow", "fogd", "pomdr", "metron", "bsgd, merge")),
-        ("skegd, 3 classes", 12),
+        *((case, 10) for case in ("arow", "fogd", "pomdr", "metron", "bsgd, merge")),
+        ("skegd, 3 classes", 30),
         *(pytest.param(case, 1, marks=pytest.mark.slow) for case in EVERY),
     ],
 )

@@ -51,28 +51,66 @@ def columns_of(ahpatron: Ahpatron, *arguments: Any, **options: Any) -> dict[str,
     return {one["name"]: one for one in json.loads(done.out)["columns"]}
 
 
-@pytest.mark.parametrize("label", [(), ("--label", "churn", "--id", "id")])
-def test_each_column_is_described(ahpatron: Ahpatron, label: tuple[str, ...]) -> None:
+@pytest.fixture(
+    scope="module", params=[(), ("--label", "churn", "--id", "id")], ids=["plain", "labelled"]
+)
+def described(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, Any]]:
+    """The columns of `table()` as `inspect` describes them, with and without a label."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("described"))
     ahpatron.write("t.csv", table())
-    found = columns_of(ahpatron, "t.csv", *label)
-    rows = list(csv.DictReader(io.StringIO(table())))
-    assert list(found) == list(rows[0])
-    assert found["id"]["like_id"]
-    assert found["same"]["constant"]
-    assert (found["empty"]["type"], found["empty"]["missing"]) == ("empty", ROWS)
-    amounts = [float(row["amount"]) for row in rows if row["amount"]]
-    amount = found["amount"]
+    return columns_of(ahpatron, "t.csv", *request.param)
+
+
+@pytest.fixture(scope="module")
+def cells() -> list[dict[str, str]]:
+    """The rows of `table()`."""
+    return list(csv.DictReader(io.StringIO(table())))
+
+
+def test_every_column_is_described_in_the_order_of_the_table(
+    described: dict[str, dict[str, Any]], cells: list[dict[str, str]]
+) -> None:
+    assert list(described) == list(cells[0])
+
+
+def test_only_the_column_of_ids_looks_like_an_id(described: dict[str, dict[str, Any]]) -> None:
+    assert [name for name, one in described.items() if one["like_id"]] == ["id"]
+
+
+def test_only_a_column_with_one_value_is_constant(described: dict[str, dict[str, Any]]) -> None:
+    assert [name for name, one in described.items() if one["constant"]] == ["same"]
+
+
+def test_a_column_without_values_is_empty(described: dict[str, dict[str, Any]]) -> None:
+    empty = described["empty"]
+    assert (empty["type"], empty["missing"]) == ("empty", ROWS)
+
+
+def test_a_column_of_numbers_has_its_range_and_its_distinct_values(
+    described: dict[str, dict[str, Any]], cells: list[dict[str, str]]
+) -> None:
+    amounts = [float(row["amount"]) for row in cells if row["amount"]]
+    amount = described["amount"]
     assert (amount["type"], amount["missing"]) == ("number", ROWS // 10)
     assert (amount["low"], amount["high"]) == (min(amounts), max(amounts))
     assert amount["distinct"] == len(set(amounts))
-    country = Counter(row["country"] for row in rows).most_common(1)[0]
-    assert (found["country"]["most_frequent"], found["country"]["most_frequent_rows"]) == country
-    assert (found["since"]["type"], found["since"]["low"]) == (
-        "date",
-        min(row["since"] for row in rows),
-    )
-    others = [one for name, one in found.items() if name not in ("id", "same")]
-    assert not any(one["like_id"] or one["constant"] for one in others)
+
+
+def test_a_column_of_categories_has_its_most_frequent_text(
+    described: dict[str, dict[str, Any]], cells: list[dict[str, str]]
+) -> None:
+    expected = Counter(row["country"] for row in cells).most_common(1)[0]
+    country = described["country"]
+    assert (country["most_frequent"], country["most_frequent_rows"]) == expected
+
+
+def test_a_column_of_dates_has_its_first_day(
+    described: dict[str, dict[str, Any]], cells: list[dict[str, str]]
+) -> None:
+    since = described["since"]
+    assert (since["type"], since["low"]) == ("date", min(row["since"] for row in cells))
 
 
 def test_text_like_dates_and_numbers_is_noticed(ahpatron: Ahpatron) -> None:

@@ -23,6 +23,15 @@ def test_the_citation_is_of_this_version() -> None:
     assert re.search(r"^version: (.*)$", citation, re.MULTILINE)[1] == __version__  # type: ignore[index]  # there is one
 
 
+def test_the_changelog_begins_with_this_version_and_its_date() -> None:
+    citation = (REPOSITORY / "CITATION.cff").read_text()
+    released = re.search(r"^date-released: (.*)$", citation, re.MULTILINE)
+    assert released is not None
+    versions = re.findall(r"^## \[(.*)\](.*)$", (REPOSITORY / "CHANGELOG.md").read_text(), re.M)
+    released_ones = [one for one in versions if one[0] != "Unreleased"]
+    assert released_ones[0] == (__version__, f" - {released[1]}")
+
+
 def test_the_citation_has_the_publication_of_ahpatron() -> None:
     citation = (REPOSITORY / "CITATION.cff").read_text()
     _, _, preferred = citation.partition("preferred-citation:")

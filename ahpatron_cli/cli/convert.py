@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +30,8 @@ TablePath = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A table: .csv or .tsv (also gz, bz2, xz), .parquet, .arrow, .feather; - for stdin.",
+        help="A table: .csv, .tsv, .jsonl (also gz, bz2, xz), .parquet, .arrow, .feather; - for "
+        "stdin.",
     ),
 ]
 
@@ -40,7 +41,7 @@ EXAMPLES = """
 
 
 def convert(path: TablePath, *, settings: ConvertSettings) -> None:
-    """Convert a table (CSV, Parquet, Arrow) to LIBSVM text.
+    """Convert a table (CSV, JSON lines, Parquet, Arrow) to LIBSVM text.
 
     `run`, `sweep`, `inspect` and `predict` read tables themselves: convert them for other programs.
     Comment lines of the output name the features and labels.
@@ -78,7 +79,8 @@ def _check_not_packed(out: str | None) -> None:
     suffix = Path(out).suffix.lower()
     if suffix in PACKINGS:
         problem = f"--out writes plain text, and {out} names a compressed file"
-        command = f"ahpatron convert … | {PACKINGS[suffix]} > {shlex.quote(out)}"
+        packing = PACKINGS[suffix]
+        command = f"ahpatron convert … | {packing} > {shlex.quote(out)}"
         raise usage(problem, f"pack standard output: `{command}`")
 
 
@@ -105,9 +107,12 @@ def _comments(schema: Schema) -> str:
     features = []
     for index, name in enumerate(schema.features, 1):
         features.append(f"{index}={name}")
-    lines = ["# labels: " + " ".join(labels), "# features: " + " ".join(features)]
-    length = sum(len(line) for line in lines)
-    if length > _LONGEST_COMMENT:
+    lines = [
+        "# labels: " + " ".join(labels),
+        "# features: " + " ".join(features),
+    ]
+    lengths = map(len, lines)
+    if sum(lengths) > _LONGEST_COMMENT:
         lines = [f"# feature {feature}" for feature in features]
     return "".join(f"{_printable(line)}\n" for line in lines)
 
@@ -116,13 +121,13 @@ def _printable(line: str) -> str:
     """A line without characters that end it or cannot be seen."""
     if line.isprintable():
         return line
-    shown = ""
+    characters = []
     for character in line:
-        if character.isprintable():
-            shown += character
-        else:
-            shown += ascii(character)[1:-1]  # without quotes
-    return shown
+        shown = character
+        if not character.isprintable():
+            shown = ascii(character)[1:-1]  # without quotes
+        characters.append(shown)
+    return "".join(characters)
 
 
 def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
@@ -139,7 +144,8 @@ def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
     schema = reader.schema
     labels = schema.label_numbers(cells, path)
     parts = [_written(labels, _label)]
-    for one in schema.encoded(cells, path, reader.unseen, reader.numeric):
+    table = schema.to_feature_columns(cells, path, reader.unseen, copied=reader.numeric)
+    for one in table.parts:
         if isinstance(one, Shares):
             parts.append(_shares(one))
             continue
@@ -183,27 +189,27 @@ def _copied(index: object, values: Spans, *, leaves_out_zeros: bool) -> list[Spa
         stored = values.nonzero()
     prefix = f" {index}:".encode()
     begins = np.zeros(rows, dtype=np.int64)
-    prefixes = Spans(prefix, begins, np.where(stored, len(prefix), 0))
+    lengths = np.where(stored, len(prefix), 0)
+    prefixes = Spans(prefix, begins, lengths)
     ends = np.where(stored, values.ends, values.begins)
-    return [prefixes, Spans(values.data, values.begins, ends)]
+    numbers = Spans(values.data, values.begins, ends)
+    return [prefixes, numbers]
 
 
 def _features(index: int, values: Floats) -> Spans:
     """A feature of each row as LIBSVM text; empty where it is 0."""
-    import numpy as np
 
-    from ahpatron_cli.data.csv_text import Spans
     from ahpatron_cli.output.predictions import exact_texts
 
     cells = []
-    for value, text in zip(values.tolist(), exact_texts(values), strict=True):
+    texts = exact_texts(values)
+    for value, text in zip(values.tolist(), texts, strict=True):
         cell = b""
         if value:
             number = text.removesuffix(".0")
             cell = f" {index}:{number}".encode()
         cells.append(cell)
-    ends = np.cumsum([0, *map(len, cells)])
-    return Spans(b"".join(cells), ends[:-1], ends[1:])
+    return _spans(cells)
 
 
 def _shares(shares: Shares) -> Spans:
@@ -228,7 +234,20 @@ def _written(values: Floats, write: Callable[[float], str]) -> Spans:
 
     distinct, codes = np.unique(values, return_inverse=True)
     texts = [write(value).encode() for value in distinct.tolist()]
-    bounds = np.cumsum([0, *map(len, texts)])
+    spans = _spans(texts)
+    begins = spans.begins[codes]
+    ends = spans.ends[codes]
+    return Spans(spans.data, begins, ends)
+
+
+def _spans(cells: Sequence[bytes]) -> Spans:
+    """Cells as spans of their joined text."""
+    import numpy as np
+
+    from ahpatron_cli.data.csv_text import Spans
+
+    lengths = [len(cell) for cell in cells]
+    bounds = np.cumsum([0, *lengths])
     begins = bounds[:-1]
     ends = bounds[1:]
-    return Spans(b"".join(texts), begins[codes], ends[codes])
+    return Spans(b"".join(cells), begins, ends)

@@ -79,8 +79,9 @@ class Command(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         params = self.get_params(ctx)
-        arguments = [one.metavar or "" for one in params if one.param_type_name == "argument"]
-        return ["[OPTIONS]", *arguments]
+        arguments = [param for param in params if param.param_type_name == "argument"]
+        names = [param.metavar or "" for param in arguments]
+        return ["[OPTIONS]", *names]
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write options under their headings."""
@@ -107,7 +108,8 @@ class Command(TyperCommand):
     def _usual_rows(self, ctx: Context) -> list[Row]:
         """Rows of the arguments and of the usual options, which have one heading."""
         settings = COMMAND_SETTINGS[str(self.name)]
-        usual = {option.name for option in all_options(settings).values() if option.usual}
+        options = all_options(settings).values()
+        usual = {option.name for option in options if option.usual}
         shown = []
         for param in self.get_params(ctx):
             is_argument = param.param_type_name == "argument"
@@ -134,7 +136,8 @@ def _write(formatter: HelpFormatter, rows: Iterable[Row]) -> None:
     panels: dict[str, list[tuple[str, str]]] = {}
     for row in rows:
         text = row.text.replace(_DEFAULT, _UNBROKEN)
-        panels.setdefault(row.heading, []).append((row.names, text))
+        pairs = panels.setdefault(row.heading, [])
+        pairs.append((row.names, text))
     for heading, pairs in panels.items():
         with formatter.section(heading):
             formatter.write_dl(pairs)

@@ -86,7 +86,9 @@ def _inspect_data(path: str, settings: InspectSettings) -> ExitCode:
             on_progress=lambda rows: show_progress(source.position, f"{rows:,} rows"),
         )
     show(settings.document.format, profile, profile_text)
-    return ExitCode.BAD_DATA if profile.faults else ExitCode.OK
+    if profile.faults:
+        return ExitCode.BAD_DATA
+    return ExitCode.OK
 
 
 def _inspect_model(path: str, settings: InspectSettings) -> ExitCode:
@@ -99,7 +101,8 @@ def _inspect_model(path: str, settings: InspectSettings) -> ExitCode:
 
     model = load_model(path, model_learner(settings.saved))
     run = model.run(path)
-    written = datetime.fromtimestamp(model.written, UTC).isoformat(timespec="seconds")
+    moment = datetime.fromtimestamp(model.written, UTC)
+    written = moment.isoformat(timespec="seconds")
     examples = None
     if settings.explanation.examples is not None:
         names = label_names(model.header.labels, model.header.schema)

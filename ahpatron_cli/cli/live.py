@@ -1,40 +1,39 @@
-"""`run` on a live stream: reading, answering, saving, and all the ways in which it can end."""
+"""`run` on a live stream: what it begins with, where rows come from, and where answers go."""
 
 from __future__ import annotations
 
-import signal
-import time
-from bisect import insort
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import structs, to_builtins
-
-from ahpatron_cli import __version__
-from ahpatron_cli.atomic import exists, is_file, open_at, write_atomically
+from ahpatron_cli.atomic import open_at
+from ahpatron_cli.cli.ending import Ending
+from ahpatron_cli.cli.live_faults import FaultyLines, opened_rejects
+from ahpatron_cli.cli.live_figures import LiveFigures
+from ahpatron_cli.cli.live_saving import Saving
+from ahpatron_cli.cli.live_stream import LiveStream
 from ahpatron_cli.cli.run_job import RunJob
-from ahpatron_cli.cli.run_output import check_output, export, print_documents, rate_code
+from ahpatron_cli.cli.run_output import check_output, curves_of, export, print_documents
 from ahpatron_cli.cli.run_progress import RunProgress
 from ahpatron_cli.cli.session import no_learner, warn_about
 from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.core.errors import ParameterError, StateError
 from ahpatron_cli.core.registry import find_learner
-from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.dataset import Preparation, StreamedRows, stream
-from ahpatron_cli.data.faults import FaultyRow
+from ahpatron_cli.data.dataset import StreamedRows, stream
+from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
-from ahpatron_cli.live.monitor import FIGURES_EVERY, AppendedLines, Monitor, timestamp
-from ahpatron_cli.live.service import AnsweredRows, Refusal, Service
+from ahpatron_cli.live.monitor import FIGURES_EVERY, Monitor
+from ahpatron_cli.live.service import AnsweredRows, Service
 from ahpatron_cli.live.state_file import StateFile
-from ahpatron_cli.model_file import Model, OptionValue, damaged, to_bytes
-from ahpatron_cli.output.answers import AnswerWriter
-from ahpatron_cli.output.predictions import STDOUT, label_names, open_output
-from ahpatron_cli.records import DataRecord, RunDocument
+from ahpatron_cli.model_file import Model, OptionValue, damaged, load_model
+from ahpatron_cli.number_text import counted
+from ahpatron_cli.output.answers import AnswerWriter, header_of
+from ahpatron_cli.output.predictions import STDOUT, open_output
+from ahpatron_cli.records import Curve, RunDocument
 from ahpatron_cli.runner import Run, begin, with_sigma
 from ahpatron_cli.settings import all_options, listed
 from ahpatron_cli.signals import deferred, watch
@@ -42,51 +41,94 @@ from ahpatron_cli.signals import deferred, watch
 if TYPE_CHECKING:
     from ahpatron_cli.settings import RowFormat, RunSettings
 
-T = TypeVar("T")
-SHOWN_FAULTS = 10
-"""Number of faults that are reported one by one; then those at powers of ten."""
+
+@dataclass(frozen=True)
+class Beginning:
+    """What a live stream begins with."""
+
+    options: dict[str, OptionValue]
+    """The options that decide the rounds; a state keeps them."""
+    state: StateFile | None
+    """The file of --state."""
+    model: Model | None
+    """What the stream goes on from: the state, or the model of --resume."""
+
+    @property
+    def continues_state(self) -> bool:
+        """Whether the stream goes on from its state."""
+        return self.state is not None and self.state.model is not None
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """The encoder of the model that is continued; a state takes new features as they come."""
+        if self.model is None:
+            return None
+        encoder = self.model.encoder
+        if self.continues_state:
+            return replace(encoder, refuses_new_features=False)
+        return encoder
+
+    def first_run(self, job: RunJob, dataset: StreamedRows, note: Callable[[str], None]) -> Run:
+        """The learner: that of the model that is continued, or a new one."""
+        if self.model is not None:
+            run = self.model.run(dataset.name, job.options, same_file=self.continues_state)
+            run.appearing = dataset.encoder.labels.appearing
+            return run
+        (setup,) = with_sigma(job.setups, dataset, note)
+        try:
+            return begin(dataset, setup, job.options, repeat=0, horizon=None)
+        except ParameterError as error:
+            raise no_learner([error]) from None
+
+    def restore(self, service: Service) -> None:
+        """Give a service what the model has beside its learner, such as rows that wait."""
+        if self.model is None or self.model.live is None:
+            return
+        try:
+            service.restore(self.model.live)
+        except StateError as error:
+            raise damaged(str(error), self.model.path) from None
+
+
+class Finished(NamedTuple):
+    """A live stream that has ended."""
+
+    document: RunDocument
+    ending: Ending
+    curves: list[Curve]
+    """The learning curve, if it is asked for."""
 
 
 @dataclass
 class LiveSession:
-    """A run of one learner on a live stream."""
+    """A run of one learner on a live stream, from its options to its report."""
 
     job: RunJob
     settings: RunSettings
     stderr: Stderr
-    state: StateFile | None
-    options: dict[str, OptionValue]
-    """The options that decide the rounds; a state keeps them."""
-    ended_by: str | None = field(default=None, init=False)
-    """Name of the signal that ended the stream, or "fault"."""
-    fault: UserError | None = field(default=None, init=False)
-    """What ended the stream, if it was a fault."""
-    reader_left: bool = field(default=False, init=False)
-    """Whether the reader of the answers has closed the pipe."""
-    document: RunDocument | None = field(default=None, init=False)
+    beginning: Beginning
 
     def __post_init__(self) -> None:
-        live = self.settings.live
-        self._path = self.job.paths[0]
-        self._skips = live.on_fault == "skip"
-        self._rejects: AppendedLines | None = None
-        self._faulty: list[FaultyRow] = []
-        """Faulty rows that were not reached yet, in the order of their lines."""
-        self._reported = 0
-        """Faults reported so far in this process."""
-        self._service: Service | None = None
-        self._dataset: StreamedRows | None = None
-        self._writer: AnswerWriter | None = None
-        self._is_reading = False
-        """Whether the reader waits for rows, so that all rows before were answered."""
-        self._lines_before = 0
-        """Input lines behind the state when this process began."""
-        self._saved_round = 0
-        self._drifts = 0
-        self._mistakes = 0
-        """Drifts and mistakes that the log has taken note of."""
-        self._progress = RunProgress(self.stderr)
-        self._monitor = self.make_monitor()
+        self.progress = RunProgress(self.stderr)
+        self.monitor = self.make_monitor()
+        self.stream: LiveStream | None = None
+        """The stream, once it has begun."""
+
+    def run(self) -> Finished:
+        """Run until the stream ends, by itself, by a signal, or by a fault."""
+        with ExitStack() as opened:
+            opened.callback(self.monitor.close)
+            opened.enter_context(self.watched())
+            source = opened.enter_context(self.open_source())
+            begun = self._begin(source, opened)
+            self.stream = begun
+            to_stdout = self.settings.output.predictions == STDOUT
+            with self.progress.shown(source, beside_rows=to_stdout):
+                begun.read()
+            begun.ending.signal = self.end()
+            return self._finish(begun)
+
+    # What a server does in another way ------------------------------------------------------------
 
     def make_monitor(self) -> Monitor:
         """What tells others how the service is doing."""
@@ -98,25 +140,9 @@ class LiveSession:
             warn=self.stderr.warn,
         )
 
-    # The stream -----------------------------------------------------------------------------------
-
-    def run(self) -> None:
-        """Run until the stream ends, by itself, by a signal, or by a fault."""
-        with ExitStack() as opened:
-            opened.callback(self._monitor.close)
-            opened.enter_context(self.watched())
-            source = opened.enter_context(self.open_source())
-            self._begin(source, opened)
-            with self._shown(source):
-                self._read()
-            self.ended_by = self.end()
-            if self.fault is not None:
-                self.ended_by = "fault"
-            self._finish()
-
     def watched(self) -> AbstractContextManager[None]:
         """Context manager of the stream: what signals do, and what is done each minute."""
-        return watch.ending_stream(self._every_minute, self._answer_faults)
+        return watch.ending_stream(self.every_minute, self.answer_faults)
 
     def end(self) -> str | None:
         """Name of the signal that has ended the stream; None if none did."""
@@ -124,545 +150,230 @@ class LiveSession:
 
     def open_source(self) -> Source:
         """Where the rows come from."""
-        return open_source(self._path)
-
-    def _begin(self, source: Source, opened: ExitStack) -> None:
-        """Read the first rows, and make or restore the learner."""
-        continued = None
-        model = self.state.model if self.state else None
-        if model is not None:
-            continued = replace(model.encoder, refuses_new_features=False)
-        dataset = stream(
-            source,
-            self._preparation(),
-            continued,
-            on_wait=self._note_waiting,
-            on_faulty_row=self._note_faulty if self._skips else None,
-        )
-        self._dataset = dataset
-        self._open_outputs(dataset, opened)
-        live = self.settings.live
-        every = []
-        if self.state is not None:
-            every.append(self.state.every)
-        if self._monitor.is_needed:
-            every.append(self._figures_every)
-        service = Service(
-            self._first_run(dataset),
-            dataset,
-            pending=live.pending,
-            every=every,
-        )
-        if model is not None and model.live is not None:
-            try:
-                service.restore(model.live)
-            except StateError as error:
-                raise damaged(str(error), model.path) from None
-        if self.state is not None:
-            self._check_savable(service)
-        self._service = service
-        self._begin_counting(service)
-
-    def _preparation(self) -> Preparation:
-        """How rows are prepared; the first ones are waited for only if options require it."""
-        waits = any(setup.auto_sigma for setup in self.job.setups)
-        return replace(
-            self.job.preparation,
-            may_lack_labels=True,
-            has_late_labels=True,
-            requires_rows=waits or self.job.preparation.requires_rows,
-        )
-
-    def _begin_counting(self, service: Service) -> None:
-        """Note where the stream continues, and say so."""
-        self._lines_before = service.counts.lines
-        self._saved_round = service.run.rounds
-        self._monitor.learner = service.run.setup.learner
-        recent = service.run.recent
-        self._drifts = len(recent.drifts) if recent else 0
-        if self.state is not None and self.state.model is not None:
-            figures = service.figures()
-            self.stderr.note(
-                f"the stream continues after {figures.lines:,} lines: {figures.rounds:,} rounds, "
-                f"{figures.mistakes:,} mistakes, {figures.pending:,} rows wait for their labels"
-            )
-        dataset = self._begun(self._dataset)
-        self._monitor.event(
-            "start",
-            version=__version__,
-            data=dataset.name,
-            state=self.state.path if self.state else None,
-            learner=service.run.setup.learner,
-            **to_builtins(service.figures()),
-        )
-
-    def _first_run(self, dataset: StreamedRows) -> Run:
-        """The learner: that of the state, or a new one."""
-        options = self.job.options
-        if self.state is not None and self.state.model is not None:
-            run = self.state.model.run(dataset.name, options, same_file=True)
-            run.appearing = dataset.encoder.labels.appearing
-            return run
-        (setup,) = with_sigma(self.job.setups, dataset, self.stderr.note)
-        try:
-            return begin(dataset, setup, options, repeat=0, horizon=None)
-        except ParameterError as error:
-            raise no_learner([error]) from None
-
-    @staticmethod
-    def _check_savable(service: Service) -> None:
-        """Refuse a learner that cannot be saved, before the first round."""
-        try:
-            service.run.player.state_dict()
-        except StateError as error:
-            raise usage(str(error)) from None
-
-    def _note_faulty(self, row: FaultyRow) -> None:
-        """Note a faulty row; a label that does not fit is found later than a number."""
-        insort(self._faulty, row, key=attrgetter("line"))
-
-    def _note_waiting(self, rows: int) -> None:
-        warm_up = self.job.preparation.data.warm_up
-        text = f"waiting for the first {warm_up:,} rows with labels: {rows:,} have arrived"
-        self.stderr.note(text)
-
-    @contextmanager
-    def _shown(self, source: Source) -> Iterator[None]:
-        """Context manager: show the progress line."""
-        to_stdout = self.settings.output.predictions == STDOUT
-        name = Path(source.name).name
-        with self.stderr.progress(source.size, name, beside_rows=to_stdout) as draw:
-            self._progress.begin(draw, source)
-            yield
-
-    def _read(self) -> None:
-        """Answer and learn all rows."""
-        dataset = self._begun(self._dataset)
-        service = self._begun(self._service)
-        try:
-            self._is_reading = True
-            for batch in dataset.batches(first_round=service.run.rounds):
-                self._is_reading = False
-                for piece in self._pieces(batch):
-                    self._take(piece)
-                self._is_reading = True
-            self._answer_faults()
-        except BrokenPipeError:
-            self._leave_reader()
-        except UserError as error:
-            self.fault = error
-        self._is_reading = False
-
-    @staticmethod
-    def _begun(one: T | None) -> T:
-        assert one is not None, "the stream has begun"
-        return one
-
-    def _pieces(self, batch: Batch) -> Iterator[Batch | FaultyRow]:
-        """Rows and faulty rows in the order of their lines."""
-        start = 0
-        lines = batch.lines
-        while self._faulty and self._faulty[0].line < lines[-1]:
-            faulty = self._faulty.pop(0)
-            stop = int(lines.searchsorted(faulty.line))
-            if stop > start:
-                yield batch.part(slice(start, stop))
-            yield faulty
-            start = stop
-        yield batch.part(slice(start, len(lines)))
-
-    def _take(self, piece: Batch | FaultyRow) -> None:
-        """Answer a piece of the stream, and do what is due after each answer."""
-        service = self._begun(self._service)
-        if isinstance(piece, FaultyRow):
-            self._leave_out(Refusal(piece.line, None, piece.error, raw=piece.raw))
-            return
-        for found in service.answers(piece):
-            if isinstance(found, Refusal):
-                self._leave_out(found)
-            else:
-                self.answered(found)
-
-    def _answer_faults(self) -> None:
-        """Answer faulty rows behind which no other rows have come yet."""
-        if self._is_reading:
-            while self._faulty:
-                self._take(self._faulty.pop(0))
-
-    def _count_lines(self, line: int) -> None:
-        """Note that all lines up to this one are done."""
-        service = self._begun(self._service)
-        headers = self._begun(self._dataset).header_lines
-        service.counts.lines = self._lines_before + line - headers
-
-    # Answers --------------------------------------------------------------------------------------
-
-    def answered(self, answers: AnsweredRows) -> None:
-        """Write the answers to some rows, and do what is due."""
-        self._count_lines(int(answers.lines[-1]))
-        if self._writer is not None:
-            self._writer.write(answers, self._names())
-        self._progress.show(self._begun(self._service).run)
-        self._report_changes()
-        self._act_if_due()
-
-    def _names(self) -> list[str]:
-        dataset = self._begun(self._dataset)
-        return label_names(dataset.labels(), dataset.encoder.schema)
-
-    def _report_changes(self) -> None:
-        """Log drifts and resets."""
-        service = self._begun(self._service)
-        run = service.run
-        if run.recent is not None:
-            for number in run.recent.drifts[self._drifts :]:
-                self._monitor.event("drift", round=number, mistake_rate=run.recent.rate)
-            self._drifts = len(run.recent.drifts)
-        if self._monitor.is_needed and run.mistakes != self._mistakes:
-            self._mistakes = run.mistakes
-            new = service.new_resets()
-            if new:
-                self._monitor.event("reset", round=run.rounds, resets=new)
-
-    def _act_if_due(self) -> None:
-        """Show figures and save, at multiples of their numbers of rounds."""
-        service = self._begun(self._service)
-        rounds = service.run.rounds
-        if rounds == self._saved_round:
-            return
-        if self._monitor.is_needed and rounds % self._figures_every == 0:
-            self._show_figures()
-        if self.state is not None and rounds % self.state.every == 0:
-            self._saved_round = rounds
-            self._save()
-
-    @property
-    def _figures_every(self) -> int:
-        return self.settings.output.window or FIGURES_EVERY
-
-    def _show_figures(self, *, last: bool = False) -> None:
-        service = self._begun(self._service)
-        saved_at = self.state.saved_at if self.state else None
-        self._monitor.figures(service.figures(), saved_at=saved_at, last=last)
-
-    def _every_minute(self, asked: bool) -> None:
-        """Show the counts; once a minute, not if they were asked for, also save."""
-        self._progress.print_counts(asked)
-        if self._service is None or asked:
-            return
-        if self._monitor.is_needed:
-            self._show_figures()
-        if self._is_reading:
-            self._save()
-
-    # Faults ---------------------------------------------------------------------------------------
-
-    def _leave_out(self, refusal: Refusal) -> None:
-        """Skip a faulty line, or end the stream."""
-        service = self._begun(self._service)
-        error = refusal.error
-        if not self._skips:
-            raise error
-        service.leave_out(refusal)
-        self._reported += 1
-        place = str(error.place) if error.place else None
-        is_power = self._reported == 10 ** (len(str(self._reported)) - 1)
-        if self._reported <= SHOWN_FAULTS or is_power:
-            text = f"{place}: {error.problem}" if place else error.problem
-            count = f" ({self._reported:,} lines so far)" if self._reported > SHOWN_FAULTS else ""
-            self.stderr.warn(f"left out: {text}{count}", timed=True)
-        self._reject(refusal, place)
-        self._monitor.event("fault", line=refusal.line, place=place, reason=error.problem)
-        self._count_lines(refusal.line)
-        if self._writer is not None:
-            self._writer.refuse(refusal, self._names())
-
-    def _reject(self, refusal: Refusal, place: str | None) -> None:
-        """Write a line that is left out to --rejects."""
-        if self._rejects is None:
-            return
-        raw = refusal.raw
-        if raw is None:
-            raw = self._begun(self._dataset).recent_line(refusal.line)
-        document = {
-            "time": timestamp(),
-            "line": refusal.line,
-            "place": place,
-            "reason": refusal.error.problem,
-            "raw": raw.decode("utf-8", "backslashreplace"),
-        }
-        try:
-            self._rejects.add(document)
-        except OSError as error:
-            problem = f"the line cannot be written: {error.strerror or error}"
-            raise UserError(
-                problem, code=ExitCode.IO_ERROR, place=Place(self._rejects.path)
-            ) from None
-
-    def _leave_reader(self) -> None:
-        """Go on without answers: nobody reads them any more."""
-        if self.state is None and self.settings.models.save is None:
-            raise BrokenPipeError
-        if self._writer is not None:
-            self._writer.abandon()
-        self.reader_left = True
-        watch.end_stream(signal.SIGPIPE)
-
-    # Saving ---------------------------------------------------------------------------------------
-
-    def _save(self) -> None:
-        """Save the state; if that fails, say so and go on: it is tried again."""
-        try:
-            self._save_state()
-        except UserError as error:
-            assert self.state is not None
-            self.log_not_saved(self.state, error)
-
-    def _save_state(self) -> None:
-        """Save the state if anything has happened since it was saved."""
-        service = self._begun(self._service)
-        if self.state is None:
-            return
-        rounds = service.run.rounds
-        lines = service.counts.lines
-        if not self.state.is_behind((rounds, lines)):
-            return
-        model = service.model(self._features(), self.options)
-        self.write_state(self.state, model, (rounds, lines))
-
-    def write_state(self, state: StateFile, model: Model, progress: tuple[int, int]) -> None:
-        """Write the state, of which `progress` has the rounds and the lines, and log it."""
-        started = time.perf_counter()
-        state.save(model, progress=progress)
-        self.log_saved(state, progress, time.perf_counter() - started)
-
-    def log_saved(self, state: StateFile, progress: tuple[int, int], seconds: float) -> None:
-        """Log that the state was saved."""
-        rounds, lines = progress
-        self._monitor.event(
-            "saved", path=state.path, rounds=rounds, lines=lines, seconds=round(seconds, 3)
-        )
-
-    def log_not_saved(self, state: StateFile, error: UserError) -> None:
-        """Say and log that the state could not be saved."""
-        self.stderr.warn(
-            f"the state is not saved, and saving it is tried again: {error}", timed=True
-        )
-        self._monitor.event("not saved", path=state.path, reason=error.problem)
-
-    def _features(self) -> int:
-        """Number of features that were seen, also by earlier processes."""
-        features = self._begun(self._dataset).info.features
-        if self.state is not None and self.state.model is not None:
-            features = max(features, self.state.model.header.features)
-        return features
-
-    # Outputs and the end --------------------------------------------------------------------------
-
-    def _open_outputs(self, dataset: StreamedRows, opened: ExitStack) -> None:
-        """Open the files of answers and of rejected lines."""
-        rejects = self.settings.live.rejects
-        if rejects is not None:
-            self._rejects = _appended(rejects)
-            opened.callback(self._rejects.close)
-        self._writer = self.open_answers(dataset, opened)
+        path = self.job.paths[0]
+        self.progress.note_terminal(path)
+        return open_source(path)
 
     def open_answers(self, dataset: StreamedRows, opened: ExitStack) -> AnswerWriter | None:
         """Where the answers go; None if nobody asked for them."""
         path = self.settings.output.predictions
         if path is None:
             return None
-        size = 0
+        header: list[str] = []
+        format = _answer_format(self.settings, dataset)
         if path == STDOUT:
             output = opened.enter_context(open_output(path))
         else:
-            if self.state is not None and self.state.model is not None and Path(path).exists():
+            size = 0
+            if self.beginning.continues_state and Path(path).exists():
                 size = Path(path).stat().st_size
+                if format == "csv":
+                    header = header_of(path)
             output = opened.enter_context(open_at(path, size))
         schema = dataset.encoder.schema
         return AnswerWriter(
             output,
-            self._answer_format(dataset),
+            format,
             id_name=schema.id if schema else None,
-            with_probabilities=self._with_probabilities,
-            continued=size > 0,
+            with_probabilities=self.settings.operating_point.probability,
+            labels_may_appear=dataset.encoder.labels.may_appear,
+            continued=header,
         )
 
-    def _answer_format(self, dataset: StreamedRows) -> RowFormat:
-        """CSV or JSON lines: as asked for, by the suffix, or as the input."""
-        path = self.settings.output.predictions or ""
-        if self.settings.live.answers is not None:
-            return self.settings.live.answers
-        if path.endswith(".jsonl"):
-            return "jsonl"
-        return dataset.format
+    def note_answers(self, stream: LiveStream, answers: AnsweredRows) -> None:
+        """Note answers that were given, and their rows learned."""
 
-    @property
-    def _with_probabilities(self) -> bool:
-        return self.settings.operating_point.probability
+    def make_saving(self, service: Service, dataset: StreamedRows) -> Saving:
+        """What saves the service."""
+        return Saving(
+            service,
+            dataset.info,
+            state=self.beginning.state,
+            save=self.settings.models.save,
+            options=self.beginning.options,
+            monitor=self.monitor,
+            stderr=self.stderr,
+        )
 
-    def _finish(self) -> None:
+    # While it waits -------------------------------------------------------------------------------
+
+    def every_minute(self, asked: bool) -> None:
+        """Show the counts; once a minute, not if they were asked for, also save."""
+        self.progress.print_counts(asked)
+        if self.stream is not None and not asked:
+            self.stream.every_minute()
+
+    def answer_faults(self) -> None:
+        """Answer faulty rows behind which no other rows have come yet."""
+        if self.stream is not None:
+            self.stream.answer_faults()
+
+    # The beginning --------------------------------------------------------------------------------
+
+    def _begin(self, source: Source, opened: ExitStack) -> LiveStream:
+        """Read the first rows, and make or restore the learner."""
+        live = self.settings.live
+        skips = live.on_fault == "skip"
+        rejects = None
+        if live.rejects is not None:
+            rejects = opened_rejects(live.rejects)
+            opened.callback(rejects.close)
+        faulty = FaultyLines(self.stderr, self.monitor, rejects)
+        dataset = stream(
+            source,
+            replace(self.job.stream_preparation, has_late_labels=True),
+            self.beginning.encoder,
+            on_wait=partial(self.progress.note_waiting, self.job.preparation.data.warm_up),
+            on_faulty_row=faulty.note if skips else None,
+        )
+        answers = self.open_answers(dataset, opened)
+        figures_every = self.settings.output.window or FIGURES_EVERY
+        service = self._service(dataset, figures_every)
+        saving = self.make_saving(service, dataset)
+        saving.check()
+        figures = LiveFigures(self.monitor, service, saving, every=figures_every)
+        self._note_continuing(service)
+        figures.log_start()
+        return LiveStream(
+            dataset,
+            service,
+            answers=answers,
+            faulty=faulty,
+            skips=skips,
+            saving=saving,
+            figures=figures,
+            progress=self.progress,
+            on_answers=self.note_answers,
+        )
+
+    def _service(self, dataset: StreamedRows, figures_every: int) -> Service:
+        """The service, which stops at rounds at which something is due."""
+        every = []
+        if self.beginning.state is not None:
+            every.append(self.beginning.state.every)
+        if self.monitor.is_needed:
+            every.append(figures_every)
+        service = Service(
+            self.beginning.first_run(self.job, dataset, self.stderr.note),
+            dataset,
+            pending=self.settings.live.pending,
+            every=every,
+        )
+        self.beginning.restore(service)
+        return service
+
+    def _note_continuing(self, service: Service) -> None:
+        """Say where the stream goes on."""
+        if self.beginning.model is None:
+            return
+        figures = service.figures()
+        self.stderr.note(
+            f"the stream continues after {counted(figures.lines, 'line')}: "
+            f"{counted(figures.rounds, 'round')}, {counted(figures.mistakes, 'mistake')}; "
+            f"rows that wait for their labels: {figures.pending:,}"
+        )
+
+    # The end --------------------------------------------------------------------------------------
+
+    def _finish(self, begun: LiveStream) -> Finished:
         """Save the state and the model, and make the report."""
-        service = self._begun(self._service)
-        dataset = self._begun(self._dataset)
-        failed: UserError | None = None
-        try:
-            self._save_state()
-        except UserError as error:
-            failed = error
-            self._monitor.event("not saved", reason=error.problem)
-        if self.settings.models.save is not None:
-            model = service.model(self._features(), self.options)
-            write_atomically(self.settings.models.save, to_bytes(model))
-        read = dataset.finish(requires_labels=False)
-        result = service.run.result()
+        begun.ending.not_saved = begun.saving.save_last()
+        findings = begun.dataset.finish(requires_labels=False)
+        run = begun.service.run
+        result = run.result()
         warn_about(
             self.job,
-            dataset,
-            read=read,
-            setups=[service.run.setup],
+            begun.dataset,
+            findings=findings,
+            setups=[run.setup],
             results=[result],
             stderr=self.stderr,
         )
-        self.document = self._document_of(read.record)
-        if self._monitor.is_needed:
-            self._show_figures(last=True)
-        reason = self.fault.problem if self.fault else None
-        self._monitor.event(
-            "ended", ended_by=self.ended_by, reason=reason, **to_builtins(service.figures())
-        )
-        if failed is not None and self.fault is None:
-            self.fault = failed
-
-    def _document_of(self, data: DataRecord) -> RunDocument:
-        """The report of the stream; `data` is what was read of it."""
-        service = self._begun(self._service)
-        record = service.record(self.ended_by)
-        labels = service.labels()
-        names = None
-        if data.label_names:
-            names = data.label_names[: len(labels)]
-        return RunDocument(
-            version=__version__,
-            data=structs.replace(data, rounds=record.rounds, labels=labels, label_names=names),
-            runs=[record],
-            load_seconds=0.0,
-            shuffled=False,
-            certified=None,
-        )
-
-    def exit_code(self) -> ExitCode:
-        """The exit code; a fault that ended the stream is raised."""
-        assert self.document is not None
-        (record,) = self.document.runs
-        if self.reader_left:
-            self.stderr.note("the reader of the answers closed the pipe; all else is written")
-            return ExitCode.BROKEN_PIPE
-        if self.fault is not None:
-            raise self.fault
-        if self.ended_by is not None:
-            rows = record.rounds - (record.late_labels or 0) + record.unlabelled
-            self.stderr.note(f"ended by {self.ended_by} after {rows:,} rows; all is written")
-            return ExitCode(128 + signal.Signals[self.ended_by])
-        return rate_code([self.document], self.settings.live.max_rate, self.stderr)
+        document = begun.document(findings.record)
+        begun.figures.log_end(begun.ending)
+        curves = []
+        if self.job.options.curve:
+            windowed = self.job.options.window > 0
+            curves = curves_of(run.path, [result], names_path=False, windowed=windowed)
+        return Finished(document, begun.ending, curves)
 
 
-def _appended(path: str) -> AppendedLines:
-    """A file to which lines are appended; a UserError if it cannot be opened."""
-    try:
-        return AppendedLines(path)
-    except OSError as error:
-        problem = f"the output cannot be created: {error.strerror or error}"
-        raise UserError(problem, code=ExitCode.CANNOT_CREATE, place=Place(path)) from None
+def _answer_format(settings: RunSettings, dataset: StreamedRows) -> RowFormat:
+    """CSV or JSON lines: as asked for, by the suffix, or as the input."""
+    path = settings.output.predictions or ""
+    if settings.live.answers is not None:
+        return settings.live.answers
+    if path.endswith(".jsonl"):
+        return "jsonl"
+    return dataset.format
 
 
 # The command --------------------------------------------------------------------------------------
-
-_OF_LIVE = ("state", "answers", "on_fault", "rejects", "pending", "log", "prometheus")
-"""Options that make a run on a pipe a service."""
-
-
-def is_live(paths: Sequence[str]) -> bool:
-    """Whether the only input is a live stream: standard input, a pipe or a device."""
-    return len(paths) == 1 and not is_regular(paths[0])
-
-
-def is_regular(path: str) -> bool:
-    """Whether a path is a file, which can be read again; or is absent, which is reported later."""
-    return path != "-" and (is_file(path) or not exists(path))
-
-
-def wants_service(settings: RunSettings) -> bool:
-    """Whether options ask for what only a service does."""
-    asked = settings.given.intersection(_OF_LIVE)
-    return bool(asked) or settings.tables.id is not None
-
-
-def check_live(settings: RunSettings, paths: Sequence[str]) -> None:
-    """Refuse options of live streams for files, and what a service cannot do."""
-    options = all_options(type(settings))
-    asked = [options[name].flag for name in _OF_LIVE if name in settings.given]
-    if asked and not is_live(paths):
-        hint = "send the file through a pipe: `cat FILE | ahpatron run - …`"
-        if asked == ["--state"]:
-            hint += "; for a file, --checkpoint continues a run that was interrupted"
-        raise usage(f"{asked[0]} is for live streams: -, or one named pipe", hint)
-    if settings.models.checkpoint and not all(map(is_regular, paths)):
-        problem = "--checkpoint reads the rows again, which a pipe does not have"
-        raise usage(problem, "--state FILE saves a live stream, whose next rows are new rows")
-    if settings.live.rejects and settings.live.on_fault != "skip":
-        raise usage("--rejects requires --on-fault skip")
-    if asked and settings.order.permutes:
-        raise usage(f"{asked[0]} requires one pass in the order of the rows")
 
 
 def run_live(
     job: RunJob, settings: RunSettings, options: dict[str, OptionValue], stderr: Stderr
 ) -> ExitCode:
     """Run one learner on a live stream, and write what remains at its end."""
-    if len(job.setups) > 1:
-        raise usage("a live stream with these options requires one learner", "use one -l")
     output = settings.output
     live = settings.live
     if output.predictions is None and (live.state or live.answers):
         output = replace(output, predictions=STDOUT)
     settings = replace(settings, output=output)
-    check_output(settings, job.paths, is_service=True)
+    check_output(settings, job.paths)
     with ExitStack() as opened:
-        state = opened_state(job, settings, options, opened)
-        job, options = continued(job, options, state)
-        session = LiveSession(job, settings, stderr, state=state, options=options)
-        session.run()
-        assert session.document is not None
+        beginning = beginning_of(job, settings, options, opened)
+        session = LiveSession(continued(job, beginning), settings, stderr, beginning)
+        document, ending, curves = session.run()
         with deferred():
-            export(output, [session.document], [])
-        print_documents(output, [session.document], stderr)
-        return session.exit_code()
+            export(output, [document], curves)
+        print_documents(output, [document], stderr)
+        return ending.exit_code([document], max_rate=live.max_rate, stderr=stderr)
 
 
-def opened_state(
+def beginning_of(
     job: RunJob, settings: RunSettings, options: dict[str, OptionValue], opened: ExitStack
-) -> StateFile | None:
-    """The file of --state, locked, whose options agree with those given; None without --state."""
-    path = settings.live.state
-    if path is None:
-        return None
+) -> Beginning:
+    """What a live stream begins with: a state, which is locked, a model, or nothing.
+
+    A state must agree with the options that are given.
+    """
     if len(job.setups) > 1:
         raise usage("a live stream with these options requires one learner", "use one -l")
-    state = StateFile(path, job.setups[0].source, settings.models.save_every)
+    path = settings.live.state
+    source = job.setups[0].source
+    if path is None:
+        resume = settings.models.resume
+        model = None if resume is None else load_model(resume, source)
+        return Beginning(options, state=None, model=model)
+    state = StateFile(path, source, settings.models.save_every)
     opened.enter_context(state)
-    if state.model is not None:
-        _check_options(state.model, settings, options)
-    return state
+    if state.model is None:
+        return Beginning(options, state=state, model=None)
+    _check_options(state.model, settings, options)
+    known = state.model.header.options
+    added = _added_id(state.model, settings)
+    if added is not None:
+        known = {**known, "id": added}
+    return Beginning(known, state=state, model=state.model)
 
 
-def continued(
-    job: RunJob, options: dict[str, OptionValue], state: StateFile | None
-) -> tuple[RunJob, dict[str, OptionValue]]:
-    """Job and options of a live stream: those of the state, if there is one."""
-    if state is None or state.model is None:
-        return job, options
-    return replace(job, setups=[state.model.setup]), state.model.header.options
+def _added_id(model: Model, settings: RunSettings) -> str | None:
+    """The column of --id for a model of a table that has none; else None."""
+    schema = model.header.schema
+    if schema is None or schema.id is not None:
+        return None
+    return settings.tables.id
+
+
+def continued(job: RunJob, beginning: Beginning) -> RunJob:
+    """The job of a live stream, with what the model that it goes on from has decided."""
+    model = beginning.model
+    if model is None:
+        return job
+    table = job.preparation.table.spelled_as_before(model.header.options)
+    preparation = replace(job.preparation, table=table)
+    return replace(job, setups=[model.setup], preparation=preparation)
 
 
 def _check_options(model: Model, settings: RunSettings, options: dict[str, OptionValue]) -> None:
@@ -678,6 +389,10 @@ def _check_options(model: Model, settings: RunSettings, options: dict[str, Optio
         if name == "learner":
             now = [find_learner(learner).name for learner in settings.learning.learner]
             before = [header.learner]
+        if (
+            name == "id" and _added_id(model, settings) is not None
+        ):  # no feature, which is checked later
+            continue
         if before is None and str(now) == str(known.get(name)):
             continue
         if now != before:

@@ -11,7 +11,7 @@ import typer
 
 from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.number_text import counted, percent
-from ahpatron_cli.settings import PredictSettings, RowFormat
+from ahpatron_cli.settings import PredictSettings, RowFormat, Tables, options_of
 from ahpatron_cli.signals import raise_on_signals, watch
 
 if TYPE_CHECKING:
@@ -96,8 +96,10 @@ def _loaded(path: str, settings: PredictSettings) -> Model:
     model = load_model(path, model_learner(settings.saved))
     if threshold is not None:
         check_threshold(model.header.classes)
-    if settings.tables.id and model.header.schema is None:
-        raise usage("--id names a column, and the model was trained on LIBSVM text")
+    if settings.tables != Tables() and model.header.schema is None:
+        given = [one.flag for name, one in options_of(Tables).items() if name in settings.given]
+        shown = ", ".join(given)
+        raise usage(f"for tables only: {shown}; the model was trained on LIBSVM text")
     return model
 
 
@@ -274,7 +276,7 @@ class Scorer:
                 mistakes = f"{counts.mistakes:,} mistakes" if counts.rounds else ""
                 show(source.position, mistakes)
             ended_by = watch.ended_by
-        self._note(path, dataset, counts)
+        self._note(path, dataset, run, counts)
         if counts.ranking is not None:
             self.figures.append(self._figures_of(path, run, counts, counts.ranking))
         return ended_by
@@ -326,12 +328,22 @@ class Scorer:
             path=path if self._several else None,
         )
 
-    def _note(self, path: str, dataset: Dataset, counts: Counts) -> None:
+    @property
+    def _shows_probabilities(self) -> bool:
+        """Whether answers or figures depend on probabilities."""
+        asked = self._settings.operating_point.probability or self._settings.output.metrics
+        return asked or self._threshold is not None
+
+    def _note(self, path: str, dataset: Dataset, run: Run, counts: Counts) -> None:
         """Print the notes and warnings about a file."""
+        from ahpatron_cli.runner import UNFITTED
+
         prefix = f"{path}: " if self._several else ""
         remark = self._model.remark(dataset.info)
         if remark:
             self._stderr.warn(prefix + remark)
+        if self._shows_probabilities and not run.player.calibration.is_fitted:
+            self._stderr.warn(f"{prefix}{UNFITTED}; the model has learned from fewer")
         for note in (*dataset.info.remarks, *counts.notes()):
             self._stderr.note(prefix + note)
 
@@ -345,5 +357,5 @@ def _preparation_of(settings: PredictSettings) -> Preparation:
         data=settings.data,
         may_lack_labels=True,
         may_grow=False,
-        table=TableOptions(id=settings.tables.id),
+        table=TableOptions(**vars(settings.tables)),
     )

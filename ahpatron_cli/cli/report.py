@@ -47,15 +47,16 @@ def report(results: Results, *, settings: ReportSettings) -> ExitCode:
     merged = _read(results, stderr)
     if selection.merge:
         write_atomically(selection.merge, merged.encoded())
-    trials = choose_trials(list(merged.trials.values()), selection.learner, selection.data)
+    stored = list(merged.trials.values())
+    trials = choose_trials(stored, selection.learner, selection.data)
     if not trials:
         raise bad_data("no trial was finished yet", results[0])
-    criterion = criterion_of(settings.summary)
+    criterion = criterion_of(settings.reporting)
     summary = summarise_trials(trials, merged.headers, criterion)
     warn_of_unequal_trials(summary, stderr)
     warn_of_grid_ends(summary, stderr)
-    export(summary, trials, settings.summary, output=settings.output, stderr=stderr)
-    print_summary(summary, trials, settings.summary, format=settings.output.format)
+    export(summary, trials, settings.reporting, output=settings.output, stderr=stderr)
+    print_summary(summary, trials, settings.reporting, format=settings.output.format)
     return ExitCode.OK
 
 
@@ -70,7 +71,7 @@ def _check(results: list[str], settings: ReportSettings) -> None:
         check_results_path(merge, "--merge")
         if exists(merge):
             raise usage(f"{merge} exists already", "name a new file: --merge FILE.jsonl")
-    check_summary_output(settings.summary, settings.output, results, more={"--merge": merge})
+    check_summary_output(settings.reporting, settings.output, results, more={"--merge": merge})
 
 
 def _read(paths: list[str], stderr: Stderr) -> Contents:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import signal
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +13,7 @@ from ahpatron_cli.settings import RunSettings, all_options
 from ahpatron_cli.signals import deferred, raise_on_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ahpatron_cli.checkpoints import SavedRun
     from ahpatron_cli.cli.run_job import RunJob
@@ -25,8 +24,8 @@ Paths = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="DATA...",
-        help="LIBSVM files or tables (.csv, .tsv, also gz, bz2 or xz; .parquet, .arrow, .feather), "
-        "or - for standard input.",
+        help="LIBSVM files or tables (.csv, .tsv, .jsonl, also gz, bz2 or xz; .parquet, .arrow, "
+        ".feather), or - for standard input.",
     ),
 ]
 
@@ -38,6 +37,9 @@ EXAMPLES = """
   zcat data.svm.gz | ahpatron run - --scale unit --predictions -
 """
 
+_OF_LIVE = ("state", "answers", "on_fault", "rejects", "pending", "log", "prometheus")
+"""Options that make a run on a pipe a service."""
+
 
 def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     """Run learners on LIBSVM files or tables and count their mistakes.
@@ -47,7 +49,6 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     One pass in file order needs little memory, however large the file;
     --shuffle and --repeats hold the file in memory.
     """
-    from ahpatron_cli.cli.live import check_live, is_live, run_live, wants_service
     from ahpatron_cli.cli.run_job import decisive, job_of, setups_of
     from ahpatron_cli.cli.run_output import check_output
     from ahpatron_cli.cli.stderr import Stderr
@@ -58,8 +59,10 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     notes: list[str] = []
     setups = setups_of(settings, notes.append)
     job = job_of(settings, setups, _files(paths, settings))
-    check_live(settings, job.paths)
-    if is_live(job.paths) and wants_service(settings):
+    _check_live(settings, job.paths)
+    if _is_live(job.paths) and _wants_service(settings):
+        from ahpatron_cli.cli.live import run_live
+
         for note in notes:
             stderr.note(note)
         return run_live(job, settings, decisive(settings), stderr)
@@ -68,7 +71,44 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
     for note in [*notes, *_without_effect(job, settings)]:
         stderr.note(note)
     session = _play(job, saved, settings, stderr)
-    return _exit_code(session, settings, stderr)
+    max_rate = settings.live.max_rate
+    return session.ending.exit_code(session.documents, max_rate=max_rate, stderr=stderr)
+
+
+def _is_live(paths: Sequence[str]) -> bool:
+    """Whether the only input is a live stream: standard input, a pipe or a device."""
+    return len(paths) == 1 and not _is_regular(paths[0])
+
+
+def _is_regular(path: str) -> bool:
+    """Whether a path is a file, which can be read again; or is absent, which is reported later."""
+    from ahpatron_cli.atomic import exists, is_file
+
+    return path != "-" and (is_file(path) or not exists(path))
+
+
+def _wants_service(settings: RunSettings) -> bool:
+    """Whether options ask for what only a service does."""
+    asked = settings.given.intersection(_OF_LIVE)
+    return bool(asked) or settings.tables.id is not None
+
+
+def _check_live(settings: RunSettings, paths: Sequence[str]) -> None:
+    """Refuse options of live streams for files, and what a service cannot do."""
+    options = all_options(type(settings))
+    asked = [options[name].flag for name in _OF_LIVE if name in settings.given]
+    if asked and not _is_live(paths):
+        hint = "send the file through a pipe: `cat FILE | ahpatron run - …`"
+        if asked == ["--state"]:
+            hint += "; for a file, --checkpoint continues a run that was interrupted"
+        raise usage(f"{asked[0]} is for live streams: -, or one named pipe", hint)
+    if settings.models.checkpoint and not all(map(_is_regular, paths)):
+        problem = "--checkpoint reads the rows again, which a pipe does not have"
+        raise usage(problem, "--state FILE saves a live stream, whose next rows are new rows")
+    if settings.live.rejects and settings.live.on_fault != "skip":
+        raise usage("--rejects requires --on-fault skip")
+    if asked and settings.order.permutes:
+        raise usage(f"{asked[0]} requires one pass in the order of the rows")
 
 
 def _check_resumed(settings: RunSettings) -> None:
@@ -207,21 +247,3 @@ def _play(job: RunJob, saved: SavedRun | None, settings: RunSettings, stderr: St
             export(output, session.documents, session.curves)
     print_documents(output, session.documents, stderr)
     return session
-
-
-def _exit_code(session: Session, settings: RunSettings, stderr: Stderr) -> ExitCode:
-    """The exit code, with a note if the run did not end by itself."""
-    from ahpatron_cli.cli.run_output import rate_code
-
-    if session.reader_left:
-        stderr.note("the reader of the predictions closed the pipe; all other results are written")
-        return ExitCode.BROKEN_PIPE
-    if session.fault is not None:
-        stderr.note("a faulty row has ended the stream; everything before it is written")
-        raise session.fault
-    if session.ended_by is None:
-        return rate_code(session.documents, settings.live.max_rate, stderr)
-    last = session.documents[-1].runs[0]
-    rows = last.rounds + last.unlabelled
-    stderr.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
-    return ExitCode(128 + signal.Signals[session.ended_by])

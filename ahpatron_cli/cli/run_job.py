@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ahpatron_cli.data.dataset import Preparation
-from ahpatron_cli.model_file import OptionValue
 from ahpatron_cli.runner import RunOptions, Setup
 from ahpatron_cli.settings import RunSettings, parts_of
 from ahpatron_cli.setups import (
@@ -18,6 +18,9 @@ from ahpatron_cli.setups import (
     single_setups,
 )
 
+if TYPE_CHECKING:
+    from ahpatron_cli.model_file import OptionValue
+
 
 @dataclass(frozen=True)
 class RunJob:
@@ -27,6 +30,16 @@ class RunJob:
     setups: Sequence[Setup]
     preparation: Preparation
     options: RunOptions
+
+    @property
+    def stream_preparation(self) -> Preparation:
+        """How the rows of a stream are prepared; the first ones are waited for if σ needs them."""
+        waits = any(setup.auto_sigma for setup in self.setups)
+        return replace(
+            self.preparation,
+            may_lack_labels=True,
+            requires_rows=waits or self.preparation.requires_rows,
+        )
 
 
 def job_of(settings: RunSettings, setups: Sequence[Setup], paths: Sequence[str]) -> RunJob:

@@ -12,17 +12,14 @@ from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.data.cells import number
 from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.output.formats import to_text, write
-from ahpatron_cli.output.predictions import STDOUT, check_predictions_path
+from ahpatron_cli.output.predictions import STDOUT, predictions_format
 from ahpatron_cli.records import Curve, RunDocument, grouped
 from ahpatron_cli.runner import RunResult
 from ahpatron_cli.settings import Output, RunSettings
 
 
-def check_output(settings: RunSettings, inputs: Sequence[str], *, is_service: bool = False) -> None:
-    """Check all output paths before a long run; a UserError if one cannot be written.
-
-    A service may answer in JSON lines, and continues its files.
-    """
+def check_output(settings: RunSettings, inputs: Sequence[str]) -> None:
+    """Check all output paths before a long run; a UserError if one cannot be written."""
     output = settings.output
     if output.predictions == STDOUT and "format" in settings.given:
         problem = f"--predictions - and --format {output.format} cannot share standard output"
@@ -35,11 +32,14 @@ def check_output(settings: RunSettings, inputs: Sequence[str], *, is_service: bo
 
         picture_format(output.curve, "csv")
     if output.predictions:
-        check_predictions_path(output.predictions, may_be_json=is_service)
+        predictions_format(output.predictions)
+    predictions = output.predictions
+    if predictions == STDOUT:
+        predictions = None
     files = {
         "--out": output.out,
         "--curve": output.curve,
-        "--predictions": None if output.predictions == STDOUT else output.predictions,
+        "--predictions": predictions,
         "--save": settings.models.save,
         "--checkpoint": settings.models.checkpoint,
         "--prometheus": settings.live.prometheus,
@@ -86,9 +86,12 @@ def rate_code(documents: Sequence[RunDocument], limit: str | None, stderr: Stder
         return code
     for document in documents:
         for run in document.runs:
-            rate = run.window.mistake_rate if run.window else run.mistake_rate
+            rate = run.mistake_rate
+            of = "all rounds"
+            if run.window:
+                rate = run.window.mistake_rate
+                of = f"the last {run.window.rounds:,} rounds"
             if rate > highest:
-                of = f"the last {run.window.rounds:,} rounds" if run.window else "all rounds"
                 stderr.warn(f"{run.learner}: {rate:.2%} mistakes in {of}, above --max-rate {limit}")
                 code = ExitCode.RATE_TOO_HIGH
     return code
@@ -116,7 +119,8 @@ def curves_of(
 def _mean_curve(label: str, repeats: Sequence[RunResult], *, about: str, windowed: bool) -> Curve:
     """Mean and standard deviation over the repeats of a learner."""
     first = repeats[0].record
-    stacked = np.stack([result.curve for result in repeats], axis=-1)
+    curves = [result.curve for result in repeats]
+    stacked = np.stack(curves, axis=-1)
     rounds, mistakes, recent = stacked
     recent_rate = None
     if windowed:
@@ -124,7 +128,8 @@ def _mean_curve(label: str, repeats: Sequence[RunResult], *, about: str, windowe
     deviation = None
     if len(repeats) > 1:
         deviation = mistakes.std(axis=1, ddof=1)
-    baseline_mistakes = sum(one.record.baseline_mistakes or 0 for one in repeats)
+    by_repeat = [one.record.baseline_mistakes or 0 for one in repeats]
+    baseline_mistakes = sum(by_repeat)
     all_rounds = len(repeats) * first.rounds
     return Curve(
         label=label,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from ahpatron_cli.cli.stderr import Stderr, now
 from ahpatron_cli.data.source import Source
@@ -37,7 +40,9 @@ def _leader_text(trackers: int, learners: int) -> str:
 def _name(run: Run) -> str:
     """Name of a pass in messages."""
     learner = run.setup.learner
-    return f"{learner}, repeat {run.repeat}" if run.repeat else learner
+    if not run.repeat:
+        return learner
+    return f"{learner}, repeat {run.repeat}"
 
 
 class RunProgress:
@@ -47,6 +52,7 @@ class RunProgress:
         self._stderr = stderr
         self._draw: Callable[..., None] | None = None
         self._source: Source | None = None
+        self._waits = False
         self._counts: dict[str, str] = {}
         """The latest counts of each pass, as text."""
         self._milestones: dict[str, int] = {}
@@ -54,10 +60,35 @@ class RunProgress:
         self._leaders: dict[str, _Leaders] = {}
         """The leading memories of each pass, as last seen in a message."""
 
-    def begin(self, draw: Callable[..., None], source: Source | None) -> None:
-        """Start to draw the progress line: of a source that is read, or else of passes."""
-        self._draw = draw
-        self._source = source
+    @contextmanager
+    def shown(
+        self, source: Source, *, passes: int | None = None, beside_rows: bool
+    ) -> Iterator[None]:
+        """Context manager: draw the progress line of a source that is read, or of passes in memory.
+
+        `beside_rows`: rows are written to stdout meanwhile.
+        """
+        total = source.size if passes is None else passes
+        name = Path(source.name).name
+        with self._stderr.progress(total, name, beside_rows=beside_rows) as draw:
+            self._draw = draw
+            self._source = source if passes is None else None
+            yield
+
+    def note_terminal(self, path: str) -> None:
+        """Print that rows are read, if they have to be typed."""
+        if path == "-" and sys.stdin is not None and sys.stdin.isatty():
+            self._stderr.note("reading standard input; Ctrl-D ends it")
+
+    def note_waiting(self, needed: int, rows: int) -> None:
+        """Print, once, that the first `needed` rows are waited for, of which `rows` have come."""
+        if not self._waits:
+            self._stderr.note(
+                f"waiting for the first rows, {needed:,} with labels, which "
+                f"--missing mean, --scale and --sigma auto require: {rows:,} have arrived "
+                "(a smaller --warm-up N requires fewer)"
+            )
+        self._waits = True
 
     def show(self, run: Run, *_: object) -> None:
         """Print messages after a batch; an `Observer` of a run."""
@@ -95,7 +126,8 @@ class RunProgress:
         if trackers == before.trackers:
             return
         self._leaders[name] = _Leaders(trackers, run.rounds)
-        text = f"{name}: {_leader_text(trackers, len(memories))} after round {run.rounds:,}"
+        leader = _leader_text(trackers, len(memories))
+        text = f"{name}: {leader} after round {run.rounds:,}"
         if run.recent is None:
             self._stderr.detail(text)
         else:

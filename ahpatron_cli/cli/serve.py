@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
 import os
+import signal
 import socket
 import threading
 from contextlib import ExitStack
@@ -10,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.errors import ExitCode, Place, UserError, usage
+from ahpatron_cli.errors import ExitCode, NoRowsError, Place, UserError, usage
 from ahpatron_cli.live.monitor import FIGURES_EVERY
 from ahpatron_cli.settings import RunSettings, ServeSettings
-from ahpatron_cli.signals import raise_on_signals
+from ahpatron_cli.signals import raise_on_signals, watch
 
 if TYPE_CHECKING:
     import uvicorn
@@ -22,13 +25,15 @@ if TYPE_CHECKING:
     from ahpatron_cli.cli.server.exchange import Exchange
     from ahpatron_cli.cli.server.session import ServedSession
     from ahpatron_cli.cli.stderr import Stderr
-    from ahpatron_cli.live.state_file import StateFile
+    from ahpatron_cli.model_file import Model
     from ahpatron_cli.settings import Server, Tables
 
 TOKEN = "AHPATRON_TOKEN"
 """The environment variable with the token."""
-GRACE_SECONDS = 3
-"""Time for the requests in flight when the server stops."""
+GRACE_SECONDS = 2
+"""Time for the rows in flight when the server stops, and then for sending the last answers."""
+LATENCY = 0.1
+"""Seconds after which the server notes that it is to stop."""
 
 EXAMPLES = """
   ahpatron serve --label fraud --classes no,yes --id payment --state payments.npz
@@ -46,7 +51,7 @@ def serve(*, settings: ServeSettings) -> ExitCode:
     that of `run -`; --state keeps it.
     """
     _check_installed()
-    from ahpatron_cli.cli.live import continued, opened_state
+    from ahpatron_cli.cli.live import beginning_of, continued
     from ahpatron_cli.cli.run_job import decisive, job_of, setups_of
     from ahpatron_cli.cli.server.exchange import NAME, Exchange
     from ahpatron_cli.cli.server.session import ServedSession
@@ -60,17 +65,15 @@ def serve(*, settings: ServeSettings) -> ExitCode:
     asked = _as_of_run(settings)
     job = job_of(asked, setups_of(asked, stderr.note), [NAME])
     with ExitStack() as opened:
-        state = opened_state(job, asked, decisive(asked), opened)
-        job, options = continued(job, decisive(asked), state)
-        columns = _columns(settings.tables, state)
+        beginning = beginning_of(job, asked, decisive(asked), opened)
+        columns = _columns(settings.tables, beginning.model)
         listening = opened.enter_context(_listening(settings.server))
         front = _Front(listening, settings.server, columns, token, stderr)
         session = ServedSession(
-            job,
+            continued(job, beginning),
             asked,
             stderr,
-            state=state,
-            options=options,
+            beginning,
             exchange=Exchange(),
             on_start=lambda: front.start(session),
             on_stop=front.stop,
@@ -81,25 +84,30 @@ def serve(*, settings: ServeSettings) -> ExitCode:
 def _run(session: ServedSession, front: _Front) -> ExitCode:
     """Serve until a signal comes."""
     try:
-        session.run()
+        finished = session.run()
+    except NoRowsError:
+        if session.asked_by is None:
+            raise
+        session.stderr.note(f"ended by {session.asked_by} before the first row")
+        return ExitCode(128 + signal.Signals[session.asked_by])
     finally:
-        front.stop()
         session.exchange.abandon()
-        front.wait()
-    return session.exit_code()
+        front.end()
+    documents = [finished.document]
+    return finished.ending.exit_code(documents, max_rate=None, stderr=session.stderr)
 
 
-def _columns(tables: Tables, state: StateFile | None) -> Columns:
+def _columns(tables: Tables, model: Model | None) -> Columns:
     """The names of label and id: as given, or those of the state."""
     from ahpatron_cli.cli.server.app import Columns
 
-    if state is None or state.model is None:
+    if model is None:
         assert tables.label is not None
         return Columns(label=tables.label, id=tables.id)
-    schema = state.model.header.schema
+    schema = model.header.schema
     if schema is None:
         problem = "the state is that of LIBSVM text, and requests are rows of a table"
-        raise UserError(problem, code=ExitCode.BAD_DATA, place=Place(state.path))
+        raise UserError(problem, code=ExitCode.BAD_DATA, place=Place(model.path))
     return Columns(label=schema.label, id=tables.id or schema.id)
 
 
@@ -114,6 +122,7 @@ class _Front:
     stderr: Stderr
     server: uvicorn.Server | None = None
     thread: threading.Thread | None = None
+    is_stopping: bool = False
 
     def start(self, session: ServedSession) -> None:
         """Take requests from now on."""
@@ -144,6 +153,7 @@ class _Front:
             lifespan="off",
             loop="asyncio",
             log_config=None,
+            log_level="error",  # anybody can send what is no HTTP, and fill a log
             access_log=False,
             server_header=False,
             proxy_headers=False,
@@ -154,18 +164,30 @@ class _Front:
 
     def _answer_requests(self, server: uvicorn.Server, exchange: Exchange) -> None:
         try:
-            server.run(sockets=[self.listening])
+            asyncio.run(self._serve(server, exchange))
         finally:
-            exchange.close()  # the learner answers what it has, and ends
+            exchange.close()
+
+    async def _serve(self, server: uvicorn.Server, exchange: Exchange) -> None:
+        """Answer requests; once stopping, refuse them while the learner ends and is saved."""
+        serving = asyncio.create_task(server.serve(sockets=[self.listening]))
+        while not self.is_stopping and not serving.done():
+            await asyncio.sleep(LATENCY)
+        exchange.close()  # the learner answers what it has, and ends
+        _, unfinished = await asyncio.wait([serving], timeout=GRACE_SECONDS)
+        if unfinished:
+            watch.end_stream(signal.SIGTERM)  # rows that are left are refused, not learned
+        await serving
 
     def stop(self) -> None:
-        """Take no more requests, and answer those in flight."""
-        if self.server is not None:
-            self.server.should_exit = True
+        """Take no more requests; a signal handler calls this, so it only notes that."""
+        self.is_stopping = True
 
-    def wait(self) -> None:
-        """Wait until all connections are closed."""
-        if self.thread is not None:
+    def end(self) -> None:
+        """Send the answers that are left, and close all connections."""
+        self.is_stopping = True
+        if self.server is not None and self.thread is not None:
+            self.server.should_exit = True
             self.thread.join(GRACE_SECONDS + 1)
 
 
@@ -198,7 +220,10 @@ def _token(server: Server) -> bytes | None:
 
 
 def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return host == "localhost"
 
 
 def _as_of_run(settings: ServeSettings) -> RunSettings:
@@ -221,7 +246,8 @@ def _listening(server: Server) -> socket.socket:
     try:
         return socket.create_server((server.host, server.port), family=family, backlog=1024)
     except OSError as error:
-        problem = f"{server.host}, port {server.port}: {error.strerror or error}"
+        reason = error.strerror or error
+        problem = f"{server.host}, port {server.port}: {reason}"
         hint = "another port: --port N, or --port 0 for any that is free"
         raise UserError(problem, code=ExitCode.CANNOT_CREATE, hint=hint) from None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,6 +16,7 @@ from msgspec import structs
 
 from ahpatron_cli import __version__
 from ahpatron_cli.answers import Answers
+from ahpatron_cli.cli.ending import Ending
 from ahpatron_cli.cli.run_job import RunJob
 from ahpatron_cli.cli.run_output import curves_of
 from ahpatron_cli.cli.run_progress import RunProgress
@@ -26,7 +26,7 @@ from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import (
     Dataset,
-    ReadData,
+    Findings,
     RowsInMemory,
     StreamedRows,
     load,
@@ -65,7 +65,7 @@ class _Finished:
 
     path: str
     dataset: Dataset
-    read: ReadData
+    findings: Findings
     setups: Sequence[Setup]
     results: Sequence[RunResult]
     load_seconds: float
@@ -86,17 +86,12 @@ class Session:
     """The document of each file."""
     curves: list[Curve] = field(default_factory=list, init=False)
     """The learning curve of each learner on each file."""
-    ended_by: str | None = field(default=None, init=False)
-    """Name of the signal that ended the stream, or "fault"; None if it ended by itself."""
-    fault: UserError | None = field(default=None, init=False)
-    """The faulty row of a pipe that ended the stream."""
-    reader_left: bool = field(default=False, init=False)
-    """Whether the reader of the predictions has closed the pipe."""
+    ending: Ending = field(default_factory=Ending, init=False)
+    """What has ended the last stream before its time."""
 
     def __post_init__(self) -> None:
         self._continued: Encoder | None = None
         self._resumes = False
-        self._waits = False
         if self.saved is None:
             return
         self._continued = self.saved.encoder
@@ -108,7 +103,7 @@ class Session:
         """Run on all files, or until a signal ends a stream."""
         for path in self.job.paths:
             self.documents.append(self._run_file(path))
-            if self.ended_by:
+            if self.ending.by:
                 return
 
     def _run_file(self, path: str) -> RunDocument:
@@ -134,7 +129,7 @@ class Session:
         warn_about(
             self.job,
             finished.dataset,
-            read=finished.read,
+            findings=finished.findings,
             setups=finished.setups,
             results=finished.results,
             stderr=self.stderr,
@@ -148,27 +143,28 @@ class Session:
         self.stderr.prefix = f"{Path(path).name}: " if len(self.job.paths) > 1 else ""
         progress = RunProgress(self.stderr)
         with self._opened(path, progress) as source:
-            dataset = self._read(source, may_restart=may_restart)
+            dataset = self._read(source, progress, may_restart=may_restart)
             if isinstance(dataset, StreamedRows):
                 dataset.ends_at_fault = source.waits
             load_seconds = time.perf_counter() - started
             horizon = self._horizon(dataset)
             runs = self._begin(dataset, horizon)
             setups = [run.setup for run in runs]
-            with self._shown(source, progress, passes=len(runs) * options.repeats):
+            passes = len(runs) * options.repeats if options.in_memory else None
+            beside_rows = self.predictions is not None and self.predictions.to_stdout
+            with progress.shown(source, passes=passes, beside_rows=beside_rows):
                 results = self._learn(dataset, runs, progress)
-            self.ended_by = watch.ended_by
-            if isinstance(dataset, StreamedRows) and dataset.fault is not None:
-                self.fault = dataset.fault
-                self.ended_by = "fault"
-            read = dataset.finish(requires_labels=self.fault is None)
+            self.ending.signal = watch.ended_by
+            if isinstance(dataset, StreamedRows):
+                self.ending.fault = dataset.fault
+            findings = dataset.finish(requires_labels=self.ending.fault is None)
         if not options.in_memory:  # reading alternated with learning: subtract the latter
             learning = sum(result.seconds for result in results)
             load_seconds = max(time.perf_counter() - started - learning, 0.0)
         return _Finished(
             path=path,
             dataset=dataset,
-            read=read,
+            findings=findings,
             setups=setups,
             results=results,
             load_seconds=load_seconds,
@@ -179,37 +175,24 @@ class Session:
     @contextmanager
     def _opened(self, path: str, progress: RunProgress) -> Iterator[Source]:
         """Context manager: the source of a file; if it is a stream, signals end it orderly."""
-        if path == "-" and sys.stdin is not None and sys.stdin.isatty():
-            self.stderr.note("reading standard input; Ctrl-D ends it")
+        progress.note_terminal(path)
         with ExitStack() as opened:
             if not self.job.options.in_memory:
                 opened.enter_context(watch.ending_stream(progress.print_counts))
             yield opened.enter_context(open_source(path))
 
-    def _read(self, source: Source, *, may_restart: bool) -> Dataset:
+    def _read(self, source: Source, progress: RunProgress, *, may_restart: bool) -> Dataset:
         """The data set of a source: in memory, or a stream."""
         preparation = self.job.preparation
-        if any(setup.auto_sigma for setup in self.job.setups):
-            preparation = replace(preparation, requires_rows=True)
         if self.job.options.in_memory:
             return load(source, preparation, self._continued)
         return stream(
             source,
-            replace(preparation, may_lack_labels=True),
+            self.job.stream_preparation,
             self._continued,
-            on_wait=self._note_waiting,
+            on_wait=partial(progress.note_waiting, preparation.data.warm_up),
             may_restart=may_restart,
         )
-
-    def _note_waiting(self, rows: int) -> None:
-        if not self._waits:
-            needed = self.job.preparation.data.warm_up
-            self.stderr.note(
-                f"waiting for the first rows, {needed:,} with labels, which "
-                f"tables, --scale and --sigma auto require: {rows:,} have arrived "
-                "(a smaller --warm-up N requires fewer)"
-            )
-        self._waits = True
 
     # Learning -------------------------------------------------------------------------------------
 
@@ -246,17 +229,6 @@ class Session:
             self.stderr.warn(f"{fault}; left out: {learner}")
         return runs
 
-    @contextmanager
-    def _shown(self, source: Source, progress: RunProgress, *, passes: int) -> Iterator[None]:
-        """Context manager: show the progress line."""
-        in_memory = self.job.options.in_memory
-        total = passes if in_memory else source.size
-        rows = self.predictions is not None and self.predictions.to_stdout
-        name = Path(source.name).name
-        with self.stderr.progress(total, name, beside_rows=rows) as draw:
-            progress.begin(draw, None if in_memory else source)
-            yield
-
     def _learn(self, dataset: Dataset, runs: list[Run], progress: RunProgress) -> list[RunResult]:
         """Run all passes over one file and return their results; `runs` are the first ones."""
         options = self.job.options
@@ -290,12 +262,19 @@ class Session:
         names = label_names(dataset.labels(), schema)
         id_name = schema.id if schema else None
         try:
-            writer.write_rounds(run, batch, answers, names=names, id_name=id_name)
+            writer.write_rounds(
+                run,
+                batch,
+                answers,
+                names=names,
+                id_name=id_name,
+                labels_may_appear=dataset.encoder.labels.may_appear,
+            )
         except BrokenPipeError:
             if not self.keeps_results:
                 raise
             writer.abandon()
-            self.reader_left = True
+            self.ending.reader_left = True
             if not self.job.options.in_memory:
                 watch.end_stream(signal.SIGPIPE)
 
@@ -303,14 +282,14 @@ class Session:
 
     def _report(self, finished: _Finished) -> RunDocument:
         """The document of a file."""
-        read = finished.read
+        findings = finished.findings
         runs = [
-            structs.replace(result.record, unlabelled=read.unlabelled, ended_by=self.ended_by)
+            structs.replace(result.record, unlabelled=findings.unlabelled, ended_by=self.ending.by)
             for result in finished.results
         ]
         return RunDocument(
             version=__version__,
-            data=read.record,
+            data=findings.record,
             runs=runs,
             load_seconds=finished.load_seconds,
             shuffled=self.job.options.shuffle,
@@ -326,7 +305,7 @@ class Session:
 
         return certified(
             dataset=finished.dataset,
-            data=finished.read.record,
+            data=finished.findings.record,
             setups=finished.setups,
             results=finished.results,
             seed=options.seed,
@@ -338,7 +317,7 @@ def warn_about(
     job: RunJob,
     dataset: Dataset,
     *,
-    read: ReadData,
+    findings: Findings,
     setups: Sequence[Setup],
     results: Sequence[RunResult],
     stderr: Stderr,
@@ -346,13 +325,13 @@ def warn_about(
     """Print the notes and warnings about a file on which these setups have run."""
     encoder = dataset.encoder
     scale = encoder.scale
-    for note in read.notes:
+    for note in findings.notes:
         stderr.note(note)
     own_kernels = [setup.learner for setup in setups if setup.kind.own_kernel]
     for learner in own_kernels if scale != "none" else ():
         stderr.note(f"--scale {scale} is applied, but {learner} does not need it")
     warnings = [text for result in results for text in result.warnings]
-    if read.sorted_labels and not job.options.shuffle:
+    if findings.sorted_labels and not job.options.shuffle:
         warnings.append("the rows are sorted by label; --shuffle permutes them")
     warnings += near_tie_warning(result.record for result in results)
     kernels = {setup.kernel for setup in setups if setup.kernel}

@@ -117,9 +117,11 @@ class Stderr:
             if not is_shown or now < last + _SECONDS_BETWEEN_REFRESHES:
                 return
             last = now
-            parts = _progress(done, total, texts, elapsed=now - started)
+            elapsed = now - started
+            parts = _progress(done, total, texts, elapsed=elapsed)
             parts.append(visible(name))
-            self._draw("  ".join(parts))
+            line = "  ".join(parts)
+            self._draw(line)
 
         try:
             yield show
@@ -205,7 +207,8 @@ def render_error(error: UserError, *, colour: bool = False) -> str:
         lines.append("")
         details = error.details.rstrip()
         lines += map(visible, details.split("\n"))
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines)
+    return f"{text}\n"
 
 
 def _place_lines(place: Place) -> list[str]:

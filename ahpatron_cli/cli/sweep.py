@@ -56,7 +56,7 @@ def sweep(paths: Paths = None, *, settings: SweepSettings) -> ExitCode:
     run = _runner(settings, stderr)
     job = make_job(paths or [], settings, stderr.note)
     inputs = list(job.files)
-    check_summary_output(settings.summary, settings.output, inputs, more={"--out": path})
+    check_summary_output(settings.reporting, settings.output, inputs, more={"--out": path})
     _check_repeats(job)
     with temporary_folder() as folder:
         search = _search(job, folder, stderr)
@@ -78,7 +78,7 @@ def _check(settings: SweepSettings) -> None:
     elif not sweep.dry_run:
         hint = "add --out results.jsonl; the same command continues a sweep that was stopped"
         raise usage("a sweep requires --out FILE.jsonl", hint)
-    waits = sweep.search == "halving" or settings.summary.tune_repeats
+    waits = sweep.search == "halving" or settings.reporting.tune_repeats
     if sweep.shard and waits:  # parts of a job array cannot wait for each other
         problem = "--shard cannot be combined with --search halving or --tune-repeats"
         raise usage(problem, "`report --tune-repeats` takes the merged results of all parts")
@@ -86,7 +86,7 @@ def _check(settings: SweepSettings) -> None:
 
 def _check_repeats(job: SweepJob) -> None:
     """Refuse --tune-repeats if no permutation is left to report on."""
-    tune = job.settings.summary.tune_repeats
+    tune = job.settings.reporting.tune_repeats
     if tune and tune >= job.settings.order.repeats:
         problem = f"--tune-repeats {tune} leaves no permutation to report on"
         raise usage(problem, f"run more than {tune}: --repeats {2 * tune}")
@@ -118,12 +118,12 @@ def _search(job: SweepJob, folder: Path, stderr: Stderr) -> Search:
     from ahpatron_cli.sweep.summary import MISTAKE_RATE
 
     settings = job.settings
-    criterion = criterion_of(settings.summary)
+    criterion = criterion_of(settings.reporting)
     part = parse_shard(settings.sweep.shard)
     measured = criterion.metric is not MISTAKE_RATE
     trials = plan(job, folder, stderr.note, warn=stderr.warn, metrics=measured)
-    if settings.summary.x:
-        check_axis_of(trials, settings.summary.x)
+    if settings.reporting.x:
+        check_axis_of(trials, settings.reporting.x)
     halving = settings.sweep.search == "halving"
     return Search(trials, criterion=criterion, halving=halving, shard=part)
 
@@ -177,6 +177,6 @@ def _show(
     session.warn_of_unequal_trials(summary, stderr)
     session.warn_of_grid_ends(summary, stderr)
     session.note_other_editions(results.contents.trials, outcomes, path=results.path, stderr=stderr)
-    export(summary, outcomes, settings.summary, output=settings.output, stderr=stderr)
-    print_summary(summary, outcomes, settings.summary, format=settings.output.format)
+    export(summary, outcomes, settings.reporting, output=settings.output, stderr=stderr)
+    print_summary(summary, outcomes, settings.reporting, format=settings.output.format)
     return ExitCode.FAILED_TRIALS if summary.failed else ExitCode.OK

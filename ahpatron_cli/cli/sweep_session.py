@@ -15,7 +15,7 @@ from ahpatron_cli.errors import usage
 from ahpatron_cli.number_text import counted, percent
 from ahpatron_cli.records import Outcome, grouped
 from ahpatron_cli.runner import near_tie_warning
-from ahpatron_cli.settings import Summary
+from ahpatron_cli.settings import Reporting
 from ahpatron_cli.sweep.estimate import estimated_time
 from ahpatron_cli.sweep.grid_ends import grid_ends
 from ahpatron_cli.sweep.plan import Search, learner_and_data
@@ -37,9 +37,9 @@ Runner: TypeAlias = Callable[[Sequence[Trial]], Iterator[Outcome | None]]
 """A function that runs trials and yields outcomes as they finish, and None while waiting."""
 
 
-def criterion_of(summary: Summary) -> Criterion:
+def criterion_of(reporting: Reporting) -> Criterion:
     """The criterion given by --best-by and --tune-repeats."""
-    return Criterion(METRICS[summary.best_by], summary.tune_repeats)
+    return Criterion(METRICS[reporting.best_by], reporting.tune_repeats)
 
 
 def parse_shard(text: str | None) -> tuple[int, int]:
@@ -62,7 +62,9 @@ def check_axis_of(trials: Sequence[Trial], x: str) -> None:
     names: list[str] = []
     for group in grouped(trials, learner_and_data):
         varied = varied_numbers([trial.params for trial in group])
-        names += [name for name in varied if name not in names]
+        for name in varied:
+            if name not in names:
+                names.append(name)
     check_axis(x, names)
 
 
@@ -176,14 +178,15 @@ class _Best:
 def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> None:
     """Print the number of trials, done and left, and an estimate of the remaining time.
 
-    For a search in stages, the largest possible number of trials is counted.
+    For --search halving, the trials of the whole grid are counted.
     """
-    whole = replace(search, criterion=Criterion(), halving=False)
-    trials = whole.needed({})
+    whole = replace(search, halving=False)
+    trials = whole.needed(known, guess=True)
     left = search.missing(trials, known)
     total = counted(len(trials), "trial")
     done = len(trials) - len(left)
-    print(f"{total}: {done:,} done, {len(left):,} left")
+    missing = len(left)
+    print(f"{total}: {done:,} done, {missing:,} left")
     if not left:
         return
     estimate = estimated_time(left)
@@ -193,7 +196,9 @@ def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> N
     time = f"{seconds:.1f} s"
     if seconds >= 600:
         time = f"{seconds / 60:.0f} min"
-    about = "at least" if estimate.unknown else "about"
+    about = "about"
+    if estimate.unknown:
+        about = "at least"
     print(f"{about} {time} with --jobs {jobs}, judging by the first rounds of some trials")
     if estimate.unknown:
         listed = ", ".join(estimate.unknown)
@@ -207,7 +212,8 @@ def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: 
         total = counted(failed + summary.trials, "trial")
         first = summary.failed[0]
         which = f"{first.learner} on {first.data.path}"
-        stderr.warn(f"{failed:,} of {total} failed; the first, {which}: {first.error}")
+        text = f"{failed:,} of {total} failed"
+        stderr.warn(f"{text}; the first, {which}: {first.error}")
     best = set[object]()
     for data in summary.datasets:
         best.update(setting.key for setting in data.best)
@@ -240,7 +246,9 @@ def warn_of_unequal_trials(summary: SweepSummary, stderr: Stderr) -> None:
 
 def warn_of_grid_ends(summary: SweepSummary, stderr: Stderr) -> None:
     """Warn of best values that lie at the end of their grid, and so may not be the best."""
-    ends = [str(end) for found in summary.datasets for end in grid_ends(found)]
+    ends: list[str] = []
+    for found in summary.datasets:
+        ends += map(str, grid_ends(found))
     if not ends:
         return
     shown = "; ".join(ends[:MOST_ENDS])
@@ -272,15 +280,14 @@ def note_other_editions(
 ) -> None:
     """Note trials in the results file of other versions of this sweep's own learners."""
     used = {trial.id for trial in outcomes}
-    unused = [trial for trial in known.values() if trial.id not in used]
+    stored = known.values()
+    unused = [trial for trial in stored if trial.id not in used]
     editions = {trial.learner: trial.edition for trial in outcomes}
     for learner, edition in sorted(editions.items()):
-        others = 0
-        for trial in unused:
-            if trial.learner == learner and trial.edition != edition:
-                others += 1
-        if others:
-            trials = counted(others, "trial")
+        others = [trial for trial in unused if trial.learner == learner]
+        count = sum(trial.edition != edition for trial in others)
+        if count:
+            trials = counted(count, "trial")
             text = f"{path} also has {trials} of another version of {learner}, not used here"
             stderr.note(f"{text}; `ahpatron report` shows both")
 

@@ -11,8 +11,11 @@ S        the active set: the examples that f is made of; |S| is the support size
 column   of the open block's table of kernel values: the examples of S, then the rounds
 """
 
+from typing import TYPE_CHECKING
+
 from ahpatron_cli.core.engine import ALGORITHM, BLOCK, Player, play
 from ahpatron_cli.core.errors import (
+    ColumnError,
     LearnerLoadError,
     LimitReachedError,
     NumericalError,
@@ -24,18 +27,29 @@ from ahpatron_cli.core.kernels import *  # noqa: F403
 from ahpatron_cli.core.kernels import __all__ as _kernels
 from ahpatron_cli.core.numerics import HINGE, cancelled, first_smallest, under, up_to
 from ahpatron_cli.core.parameters import choice, integer, real
-from ahpatron_cli.core.registry import *  # noqa: F403
 from ahpatron_cli.core.registry import __all__ as _learners
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.core.span import PrunedExpansion, SpanExpansion
 from ahpatron_cli.core.tally import Tally, mistaken, predicted
 
+if TYPE_CHECKING:
+    from ahpatron_cli.core.registry import *  # noqa: F403
+else:
+    from ahpatron_cli.core.registry import (  # noqa: F401
+        REGISTRY,
+        Learner,
+        __getattr__,  # the built-in learners, each imported when it is asked for
+        find_learner,
+        learner_source,
+        register,
+    )
+
 # fmt: off
 __all__ = [
-    "ALGORITHM", "BLOCK", "HINGE", "CsrRows", "Expansion", "LearnerLoadError",
-    "LimitReachedError", "NumericalError", "ParameterError", "Player", "PrunedExpansion",
-    "SpanExpansion", "StateError", "Tally", "cancelled", "choice", "first_smallest", "integer",
-    "mistaken", "play", "predicted", "real", "under", "up_to",
+    "ALGORITHM", "BLOCK", "HINGE", "ColumnError", "CsrRows", "Expansion",
+    "LearnerLoadError", "LimitReachedError", "NumericalError", "ParameterError", "Player",
+    "PrunedExpansion", "SpanExpansion", "StateError", "Tally", "cancelled", "choice",
+    "first_smallest", "integer", "mistaken", "play", "predicted", "real", "under", "up_to",
 ]
 # fmt: on
 __all__ += _kernels

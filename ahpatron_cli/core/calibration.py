@@ -11,6 +11,7 @@ import numpy as np
 from ahpatron_cli.core.numerics import ddot, dposv
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.state import Stateful
+from ahpatron_cli.core.tally import has_answer
 
 WINDOW = 256
 """Number of rounds between Newton steps."""
@@ -33,7 +34,7 @@ class Calibration(Stateful):
     It is fitted to scores that were predicted before their labels were seen, so it is not
     overconfident as a link fitted to training scores would be. After every 256 rounds, one Newton
     step minimises the log loss of these rounds plus a quadratic approximation of that of earlier
-    rounds and of the prior.
+    rounds and of the prior. Before the first step, α = 1 and β = 0.
 
     Attributes
     ----------
@@ -75,15 +76,26 @@ class Calibration(Stateful):
         count = len(self.weights)
         self._precision: Floats = np.eye(count)
 
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there were rounds enough for a step."""
+        prior = np.eye(len(self.weights))
+        return not np.array_equal(self._precision, prior)
+
     def with_class(self) -> Calibration:
-        """The same link with a further class, which had the smallest score so far."""
+        """A copy of the link with a further class, which had the smallest score so far."""
         link = copy.copy(self)
-        least = self._scores.min(axis=1, keepdims=True, initial=np.inf)
-        link._scores = np.concatenate([self._scores, least], axis=1)
+        scores = self._scores
+        least = scores.min(axis=1, keepdims=True, initial=np.inf)
+        link._scores = np.concatenate([scores, least], axis=1)
         return link
 
     def add(self, scores: Floats, labels: Floats) -> None:
-        """Store the scores f(x) and labels of rounds for `fit`."""
+        """Store the scores f(x) and labels of rounds for `fit`, except scores of NaN."""
+        answered = has_answer(scores)
+        if not answered.all():
+            scores = scores[answered]
+            labels = labels[answered]
         if len(self._labels):
             scores = np.concatenate([self._scores, scores])
             labels = np.concatenate([self._labels, labels])
@@ -93,27 +105,32 @@ class Calibration(Stateful):
             self.fit()
 
     def follow(self, scores: Floats, labels: Floats) -> Floats:
-        """Add rows in their order; return their probabilities as they were when they were answered.
+        """Add rows in order; return the probabilities that were predicted for them.
 
         Those of a row are computed by the link that was fitted to complete windows before it.
-        Rows without a label (NaN) get probabilities, and are not added.
+        Rows without a label (NaN) get probabilities, and are not added. Nor are scores of NaN,
+        whose probabilities are NaN.
 
         Returns
         -------
         array of shape (n, 2) with columns for -1 and +1, or (n, k)
         """
-        known = ~np.isnan(labels)
+        known = ~np.isnan(labels) & has_answer(scores)
         seen = np.cumsum(known)
         parts = []
         start = 0
         while start < len(labels):
             room = WINDOW - len(self._labels) % WINDOW
-            before = int(seen[start - 1]) if start else 0
-            stop = int(np.searchsorted(seen, before + room)) + 1  # after the last row of the window
-            part = slice(start, min(stop, len(labels)))
+            before = 0
+            if start:
+                before = int(seen[start - 1])
+            last = int(np.searchsorted(seen, before + room))  # the last row of the window
+            stop = min(last + 1, len(labels))
+            part = slice(start, stop)
             parts.append(self.probabilities(scores[part]))
             has_label = known[part]
-            self.add(scores[part][has_label], labels[part][has_label])
+            labelled = scores[part][has_label]
+            self.add(labelled, labels[part][has_label])
             self.fit()
             start = part.stop
         if not parts:
@@ -133,7 +150,8 @@ class Calibration(Stateful):
             for start in range(0, done, WINDOW):
                 stop = start + WINDOW
                 window = slice(start, stop)
-                shares[window] = self._step(scores[window], labels[window])
+                own = labels[window]
+                shares[window] = self._step(scores[window], own)
         if scores.ndim == 1:
             signs = labels[:done]
             shares = 0.5 + 0.5 * signs * shares
@@ -160,7 +178,8 @@ class Calibration(Stateful):
         if math.isfinite(slopes.curvature[0][0]):  # not if squares of huge scores overflow
             before = self.weights
             earlier = self.memory * self._precision
-            self._precision = earlier + slopes.curvature
+            curvature = np.array(slopes.curvature)
+            self._precision = earlier + curvature
             _, step, _ = dposv(self._precision, slopes.gradient)
             weights = before + step
             # if f was confident and wrong, a full step could overshoot and make α negative
@@ -250,7 +269,8 @@ class Calibration(Stateful):
         p = self.probabilities(scores)
         if scores.ndim > 1:
             return _brier_of_classes(p, labels)
-        missed = p[:, 1] - (labels > 0)
+        is_positive = labels > 0
+        missed = p[:, 1] - is_positive
         return float(missed @ missed)
 
     def probabilities(self, scores: Floats) -> Floats:
@@ -280,7 +300,8 @@ def _brier_of_classes(p: Floats, classes: Floats) -> float:
     """Sum of Brier losses of rows with these probabilities and classes."""
     missed = p.copy()
     rows = np.arange(len(classes))
-    missed[rows, classes.astype(np.int64)] -= 1.0
+    columns = classes.astype(np.int64)
+    missed[rows, columns] -= 1.0
     return float(np.sum(missed * missed))
 
 

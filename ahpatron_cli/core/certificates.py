@@ -68,30 +68,37 @@ def comparators(
     to_points = Conversion(kernel).convert
     sample, labels = _draw_sample(pieces, rounds=rounds, seed=seed, to_points=to_points)
     gram = kernel.between(sample, sample)
-    gram = (gram + gram.T) / 2
-    costs = [C * rounds / len(labels) for C in SVM_COSTS]  # the sample represents the stream
+    gram = gram + gram.T
+    gram /= 2
+    drawn = len(labels)
+    costs = [C * rounds / drawn for C in SVM_COSTS]  # the sample represents the stream
     machines = svm_path(gram, labels, costs, seed=seed)
     weights = np.array([labels, *machines])
     rounding = 8 * EPS * sample.largest
     error = 1e-12 + min(NEAR_TIE, rounding)  # δ
     directions = _directions(weights, gram, error)
     norms = _grid_of_norms(rounds, radii)
-    errors = rounds * directions.errors[:, None]
-    losses = errors * norms
+    errors = rounds * directions.errors
+    losses = np.multiply.outer(errors, norms)
     for points, signs in _blocks(pieces, to_points):
         K = kernel.between(sample, points)
-        margins = directions.coefficients @ K * signs
-        scaled = margins[:, None] * norms[:, None]
+        values = directions.coefficients @ K
+        margins = values * signs
+        columns = norms[:, None]
+        scaled = margins[:, None] * columns
         hinge = np.maximum(0.0, 1.0 - scaled)
         losses += hinge.sum(axis=2)
     names = [f"mean of {len(labels)}"]
     names += [f"SVM, C = {C:.3g}" for C in SVM_COSTS]
-    candidates = [Comparator("0", loss=float(rounds), norm=0.0)]
+    zero = Comparator("0", loss=float(rounds), norm=0.0)
+    return [zero, *_rescaled(names, losses, norms)]
+
+
+def _rescaled(names: Sequence[str], losses: Floats, norms: Floats) -> Iterator[Comparator]:
+    """Each direction at each norm; `losses` has a row for each direction."""
     for name, of_direction in zip(names, losses.tolist(), strict=True):
         for loss, norm in zip(of_direction, norms.tolist(), strict=True):
-            comparator = Comparator(name, loss=loss, norm=norm)
-            candidates.append(comparator)
-    return candidates
+            yield Comparator(name, loss=loss, norm=norm)
 
 
 class _Directions(NamedTuple):
@@ -105,10 +112,12 @@ class _Directions(NamedTuple):
 
 def _directions(weights: Floats, gram: Floats, error: float) -> _Directions:
     """The hypotheses with these coefficients, scaled to norm 1; `error` is δ of `comparators`."""
-    masses = np.abs(weights).sum(axis=1)  # Σ|a_i|
+    sizes = np.abs(weights)
+    masses = sizes.sum(axis=1)  # Σ|a_i|
     products = (weights @ gram) * weights
     squares = np.maximum(products.sum(axis=1), 0)  # ‖f‖²
-    lengths = np.sqrt(squares + error * masses**2)
+    raised = squares + error * masses**2
+    lengths = np.sqrt(raised)
     lengths[lengths == 0] = inf  # such a direction is that of f = 0
     errors = error * masses / lengths
     return _Directions(weights / lengths[:, None], errors)
@@ -131,7 +140,8 @@ def _blocks(pieces: Pieces, to_points: ToPoints) -> Iterator[tuple[Points, Float
         rounds = len(signs)
         for start in range(0, rounds, 256):
             stop = min(start + 256, rounds)
-            yield points.slice(start, stop), signs[start:stop]
+            block = points.slice(start, stop)
+            yield block, signs[start:stop]
 
 
 def _draw_sample(
@@ -145,9 +155,11 @@ def _draw_sample(
     parts: list[Points] = []
     labels: list[Floats] = []
     for rows, signs in pieces():
-        in_piece = (chosen >= 0) & (chosen < len(signs))
+        is_begun = chosen >= 0
+        in_piece = is_begun & (chosen < len(signs))
         here = chosen[in_piece]
-        parts.append(to_points(rows).subset(here))
+        points = to_points(rows)
+        parts.append(points.subset(here))
         labels.append(signs[here])
         chosen -= len(signs)
     width = parts[-1].width
@@ -176,10 +188,12 @@ def svm_path(
     values = np.zeros(len(signs))
     for cost in costs:
         for _ in range(30):
-            gains = (1.0 - labels * values) / diagonal
+            losses = 1.0 - labels * values
+            gains = losses / diagonal
             clipped = np.clip(alphas + gains, 0.0, cost)
             changes = np.abs(clipped - alphas)
-            active = np.flatnonzero(changes > 0.01 * cost)
+            least = 0.01 * cost
+            active = np.flatnonzero(changes > least)
             if not len(active):
                 break
             for i in rng.permutation(active).tolist():
@@ -187,7 +201,8 @@ def svm_path(
                 before = alphas.item(i)
                 loss = 1.0 - sign * values.item(i)
                 gain = loss / diagonal.item(i)
-                after = min(max(before + gain, 0.0), cost)
+                raised = max(before + gain, 0.0)
+                after = min(raised, cost)
                 alphas[i] = after
                 change = (after - before) * sign
                 daxpy(rows[i], values, a=change)
@@ -350,7 +365,8 @@ def _theorem_1(f: Comparator, run: Run) -> Terms:
 
 
 def _theorem_2(f: Comparator, run: Run) -> Terms:
-    mixed = Term("‖f‖·√L_T(f)", 1, f.norm * sqrt(f.loss))
+    root = sqrt(f.loss)
+    mixed = Term("‖f‖·√L_T(f)", 1, f.norm * root)
     return _loss(f, 1), mixed, _square(f, 1)
 
 
@@ -363,7 +379,11 @@ def _theorem_3(f: Comparator, run: Run) -> Terms:
     divisor = 1 - step / 2
     square = 1 / (2 * step * divisor)
     margins = (step / 2 - run.epsilon) / divisor
-    return _loss(f, 1 / divisor), _square(f, square), _margins(run, margins)
+    return (
+        _loss(f, 1 / divisor),
+        _square(f, square),
+        _margins(run, margins),
+    )
 
 
 def _corollary_1_conditions(run: Run) -> Conditions:
@@ -397,7 +417,8 @@ def _corollary_2(f: Comparator, run: Run) -> Terms:
     rest = Term("U²", 9, square)
     if A <= 0:
         return (rest,)
-    return *parts, rest, Term("√A", 3 * U, sqrt(A))
+    root = Term("√A", 3 * U, sqrt(A))
+    return *parts, rest, root
 
 
 def _corollary_2_conditions(run: Run) -> Conditions:
@@ -414,9 +435,15 @@ def _corollary_2_conditions(run: Run) -> Conditions:
 def _theorem_4(f: Comparator, run: Run) -> Terms:
     """Theorem 4: the terms of the larger of the two sums."""
     ratio = run.ratio
-    first = _loss(f, 1 + 12 * ratio), _margins(run, _per_margin_update(3 * ratio, run))
-    lower = _per_margin_update(ratio / sqrt(2), run)
-    second = _loss(f, 1 + 0.9 * ratio), _square(f, 1 / (2 * ratio)), _margins(run, lower)
+    first = (
+        _loss(f, 1 + 12 * ratio),
+        _margins(run, _per_margin_update(3 * ratio, run)),
+    )
+    second = (
+        _loss(f, 1 + 0.9 * ratio),
+        _square(f, 1 / (2 * ratio)),
+        _margins(run, _per_margin_update(ratio / sqrt(2), run)),
+    )
     return max(first, second, key=_sum)
 
 
@@ -426,8 +453,9 @@ def _per_margin_update(a: float, run: Run) -> float:
 
 
 def _theorem_4_conditions(run: Run) -> Conditions:
+    rescale = run.rescale
     return {
-        "c_t = 0.6": not isinstance(run.rescale, str) and _near(run.rescale, 0.6),
+        "c_t = 0.6": not isinstance(rescale, str) and _near(rescale, 0.6),
         "a constant λ_t": run.schedule == "constant",
         "half of S to stay": run.selection != "nearest",
         "λ = √2·U/√B": _near(run.step, sqrt(2) * run.ratio),
@@ -446,7 +474,8 @@ def _theorem_6(f: Comparator, run: Run) -> Terms:
     the bound is proven for ζ = 0 only.
     """
     a = run.share
-    square = (1 - 2 * run.zeta) / (run.ratio * (1 - a))
+    divisor = run.ratio * (1 - a)
+    square = (1 - 2 * run.zeta) / divisor
     return (
         _loss(f, 1 / (1 - a)),
         _square(f, square),
@@ -485,7 +514,8 @@ def _ahpatron_settings(given: Params, step: float, rescale: float | str) -> Para
     budget = float(given.get("budget", Ahpatron.budget))
     epsilon = float(given.get("epsilon", 0.9))
     root = sqrt(budget)
-    largest = root * min(1 / 4, 0.3 * epsilon)
+    share = min(1 / 4, 0.3 * epsilon)
+    largest = root * share
     radius = float(given.get("radius", largest))
     return {
         "epsilon": epsilon,
@@ -695,7 +725,8 @@ def _certificate(
         count = counts["mistakes"]
         trivial = rounds
     if not count <= bound:
-        what = f"{theorem.learners[0]} has {count} {theorem.counts}, the bound is {bound!r}"
+        learner = theorem.learners[0]
+        what = f"{learner} has {count} {theorem.counts}, the bound is {bound!r}"
         where = f"{f}, {dict(counts)}, parameters {dict(params)}"
         raise BrokenTheoremError(f"{theorem.title} is broken: {what}; {where}")
     return Certificate(

@@ -63,7 +63,8 @@ class Conversion:
     def convert(self, rows: Rows) -> Points:
         """Points of these rows; a NumericalError if one cannot be represented."""
         if self.sparse is None:
-            self.sparse = isinstance(rows, CsrRows) and not self._dense
+            is_sparse = isinstance(rows, CsrRows)
+            self.sparse = is_sparse and not self._dense
         if self.sparse:
             return self._kernel.points(compressed(rows))
         if isinstance(rows, CsrRows):
@@ -98,7 +99,8 @@ class Conversion:
     def is_consistent(self, *, begun: bool) -> bool:
         """Whether a stream is dense or sparse once it has begun, and has a centre if dense."""
         is_dense = self.sparse is False
-        if is_dense != isinstance(self.centre, np.ndarray):
+        has_centre = isinstance(self.centre, np.ndarray)
+        if is_dense != has_centre:
             return False
         if begun:
             return type(self.sparse) is bool
@@ -110,8 +112,8 @@ def _dense(rows: CsrRows) -> Floats:
     is_beyond = rows.columns >= NARROW
     wide = rows.owners[is_beyond]
     if len(wide):
-        message = f"dense streams have at most {NARROW:,} features, got {rows.width:,}"
-        raise NumericalError(message, wide.item(0))
+        limit = f"dense streams have at most {NARROW:,} features"
+        raise NumericalError(f"{limit}, got {rows.width:,}", wide.item(0))
     width = min(rows.width, NARROW)
     narrow = replace(rows, width=width)
     return narrow.dense()

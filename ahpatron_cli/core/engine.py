@@ -290,7 +290,8 @@ class Player:
             Weights of the examples, for learners with `takes_costs`.
         answered : array like the result, optional
             Scores with which these rows were answered earlier, if their labels came late: these are
-            counted. The learner still judges f(x) as it is now.
+            counted. NaN: without an answer, which is a mistake. The learner still judges f(x) as it
+            is now.
 
         Returns
         -------
@@ -319,19 +320,17 @@ class Player:
         try:
             for points in self._blocks(rows, self._rounds):
                 part = slice(done, done + points.size)
-                own = None if weights is None else weights[part].tolist()
                 block = Block(
                     first=self._rounds,
                     points=points,
                     labels=labels[part],
-                    weights=own,
+                    weights=None if weights is None else weights[part].tolist(),
                     scores=scores[part],
                 )
                 if answered is not None:
-                    block.answered = answered[part]
-                    if self.growing:  # classes may have appeared since
-                        block.answered = padded(block.answered, self.classes)
+                    block.answered = self._as_answered(answered[part])
                 self._learn_block(block)
+                self._is_first_of_class = False
                 done = part.stop
         except NumericalError as error:
             fault = error.shifted(done)
@@ -347,9 +346,13 @@ class Player:
         """Whether these rows have to be learned in parts, because a class appears in them."""
         if not self.growing:
             return False
-        if self._is_first_of_class:
-            return np.size(labels) > 1
+        if self._is_first_of_class and np.size(labels) > 1:
+            return True
         return bool(np.max(labels, initial=0) >= self.classes)
+
+    def _as_answered(self, scores: Floats) -> Floats:
+        """Scores with which rows were answered, with those of classes that appeared since."""
+        return padded(scores, self.classes) if self.growing else scores
 
     def _feed_new_classes(
         self,
@@ -377,9 +380,17 @@ class Player:
             part = slice(start, start + count)
             own = None if weights is None else weights[part]
             given = None if answered is None else answered[part]
-            parts.append(self._feed(sliced(rows, part), labels[part], own, given))
-            self._is_first_of_class = False
+            try:
+                parts.append(self._feed(sliced(rows, part), labels[part], own, given))
+            except NumericalError as error:
+                fault = error.shifted(start)
+                fault.learned = self._joined([*parts, error.learned])
+                raise fault from None
             start = part.stop
+        return self._joined(parts)
+
+    def _joined(self, parts: Sequence[Floats]) -> Floats:
+        """The scores of parts, of which the first ones may have fewer classes."""
         return np.concatenate([padded(part, self.classes) for part in parts])
 
     def _add_class(self, label: float) -> None:
@@ -406,10 +417,11 @@ class Player:
         """Go on counting after rounds of a player with two labels, all of which were class 0."""
         tally = before.tally
         right = int(tally.confusion.trace())
+        answered = int(tally.confusion.sum())
         rounds = tally.rounds
         self.tally = replace(tally, confusion=np.full((1, 1), rounds), nonpositive_margins=0)
         self._add_class(1.0)
-        self._tally.confusion[0] = [right, rounds - right]
+        self._tally.confusion[0] = [right, answered - right]
         self._rounds = rounds
 
     def _copied(self, loop: Loop) -> Loop:

@@ -46,12 +46,25 @@ class LimitReachedError(CoreError, RuntimeError):
         self.name = name
 
 
+class ColumnError(CoreError, ValueError):
+    """A learner drops the example of a column that is not in S."""
+
+
 class LearnerLoadError(CoreError, ImportError):
     """A third-party learner cannot be loaded; `source` is its file or distribution."""
 
     def __init__(self, message: str, source: str) -> None:
         super().__init__(message, source)
         self.source = source
+
+
+class NoClassError(LearnerLoadError):
+    """A file has no class of that name, or none is named; `known` are the learners in it."""
+
+    def __init__(self, message: str, source: str, known: tuple[str, ...]) -> None:
+        super().__init__(message, source)
+        self.args = (message, source, known)
+        self.known = known
 
 
 class StateError(CoreError, ValueError):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.errors import NumericalError
+from ahpatron_cli.core.errors import ColumnError, NumericalError
 from ahpatron_cli.core.gram import Gram
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.numerics import (
@@ -126,6 +126,31 @@ class Expansion(Hypothesis):
         |S| when the block opened, and the number of rounds in it.
     """
 
+    # What updates read and write. As slots, because CPython is slow to read attributes of objects
+    # that have 30 of them or more in their dicts, as most subclasses would.
+    __slots__ = (
+        "K",
+        "_a",
+        "_alive",
+        "_flat",
+        "_g",
+        "a",
+        "alive",
+        "block",
+        "classes",
+        "columns",
+        "diagonal",
+        "g",
+        "m",
+        "n",
+        "rounding",
+        "scale",
+        "size",
+        "square",
+        "successor",
+        "t",
+        "values",
+    )
     state_fields: ClassVar[Any] = {
         "points": Points,
         "a": "s...",
@@ -148,7 +173,7 @@ class Expansion(Hypothesis):
     ) -> None:
         self.kernel = kernel
         self.points = None
-        self.size = 0
+        self._begin()
         self.a: Floats = np.empty((0, *classes))
         self.square: Any = 0.0
         if classes:
@@ -158,8 +183,16 @@ class Expansion(Hypothesis):
             nothing = np.empty((0, 0))
             self._matrix = Gram(nothing)
 
-    def check(self, state: StateReader) -> None:
+    def _begin(self) -> None:
+        """Set what is the same for every f before its first block."""
         self.size = 0
+        self.successor: Hypothesis | None = None
+        self.rounding: float = EXACT
+        self.scale: float = 1.0
+        self.t: int = 0
+
+    def check(self, state: StateReader) -> None:
+        self._begin()
         if self.points is not None:
             self.size = self.points.size
 
@@ -329,7 +362,18 @@ class Expansion(Hypothesis):
             self.project(radius)
 
     def drop(self, column: int) -> None:
-        """Remove an example from S: `f ← f - a_s·κ(s,·)`."""
+        """Remove an example from S: `f ← f - a_s·κ(s,·)`.
+
+        Raises
+        ------
+        ColumnError
+            The column is not in S, and so |S| would no longer be the number of examples.
+        """
+        if not 0 <= column < self.columns or not self._alive[column]:
+            raise ColumnError(
+                f"drop({column}): column {column} is not in S; f.support has the columns of S, "
+                "f.oldest and f.smallest are two of them"
+            )
         if self.classes:
             values = self.K[:, column, None]
             self.g -= values * self.a[column]

@@ -83,7 +83,8 @@ class LinearModel(Hypothesis):
 
     def add(self, coefficient: float) -> None:
         """`w ← w + coefficient·z(x)` for the current example x."""
-        daxpy(self._z[self.t], self.w, a=coefficient)
+        z = self._z[self.t]
+        daxpy(z, self.w, a=coefficient)
 
     def close(self) -> None:
         self._z = []
@@ -223,7 +224,8 @@ def _circle() -> NDArray[np.complex128]:
     """Table of e^{iαk} for k = 0, 1, …; angles are reduced to [-π, π] for accuracy."""
     k = np.arange(NOTCHES)
     in_first_half = k < NOTCHES // 2
-    reduced = np.where(in_first_half, k, k - NOTCHES)
+    second_half = k - NOTCHES
+    reduced = np.where(in_first_half, k, second_half)
     step = 2.0 * math.pi / NOTCHES
     angles = step * reduced
     cosines = np.cos(angles)

@@ -62,14 +62,16 @@ class Journal:
 
     def __init__(self, loops: Sequence[Loop], rounds: int) -> None:
         begun = time.perf_counter()
-        self.states = [copy.deepcopy(loop.state_dict()) for loop in loops]
+        states = [loop.state_dict() for loop in loops]
+        self.states = list(map(copy.deepcopy, states))
         self.first = rounds
         self.blocks: list[Block] = []
         self._numbers = 0
         # the round from which to ask `is_over`: asking before each single row would be slow
         self.ask_from = rounds + ASK_EVERY
         now = time.perf_counter()
-        self._lasts_until = now + max(self.least_seconds, 300 * (now - begun))
+        seconds = now - begun
+        self._lasts_until = now + max(self.least_seconds, 300 * seconds)
 
     def add(self, block: Block, points: Points) -> None:
         """Note a block that was learned from these points."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats
 
 
-def hinge_steps(values: Floats, y: Any) -> Floats:
+def hinge_steps(values: Floats, y: Floats) -> Floats:
     """Hinge loss of each class times its target: +1 where y > 0 (the true class), else -1."""
     targets = np.where(y > 0, 1.0, -1.0)
     losses = np.maximum(1.0 - targets * values, 0.0)
@@ -22,7 +21,9 @@ def page_statistic(g: float, right: int, rate: float | None = None) -> float:
 
     g = max(0, g + log(q/p)) on a mistake, else max(0, g + log((1-q)/(1-p))), with q = p + (1-p)/4.
     """
-    g = max(0.0, g + right * math.log(0.75))  # (1-q)/(1-p) = 3/4
+    on_correct = math.log(0.75)  # (1-q)/(1-p) = 3/4
+    g = max(0.0, g + right * on_correct)
     if rate is None:
         return g
-    return g + math.log(0.75 + 0.25 / rate)  # q/p
+    on_mistake = math.log(0.75 + 0.25 / rate)  # q/p
+    return g + on_mistake

@@ -131,7 +131,8 @@ def _mend(exponents: Floats, left: Points, right: Points) -> None:
     columns = np.flatnonzero(right_sums > trusted)
     place = np.ix_(rows, columns)
     found = exponents[place]
-    sums = left_norms[rows, None] + right_norms[columns]
+    left_of_some = left_norms[rows, None]
+    sums = left_of_some + right_norms[columns]
     doubt = 4 * EPS * sums
     is_zero = found + doubt < LOWEST
     doubtful = (doubt > NEAR_TIE) & ~is_zero
@@ -139,13 +140,14 @@ def _mend(exponents: Floats, left: Points, right: Points) -> None:
         some_left = left.subset(rows)
         some_right = right.subset(columns)
         differences = some_left.differences(some_right, power=2)
-        exponents[place] = np.where(doubtful, -0.5 * differences, found)
+        recomputed = -0.5 * differences
+        exponents[place] = np.where(doubtful, recomputed, found)
 
 
 def _exp(exponents: Floats, lowest: float) -> Floats:
     """`exp` in place, without evaluating underflows; `lowest` is a lower bound of exponents."""
-    nothing_underflows = lowest > LOWEST or not exponents.size or exponents.min() > LOWEST
-    if nothing_underflows:
+    is_safe = lowest > LOWEST or not exponents.size
+    if is_safe or exponents.min() > LOWEST:
         return np.exp(exponents, out=exponents)
     flat = exponents.ravel(order="K")
     near = np.flatnonzero(flat > LOWEST)
@@ -218,7 +220,8 @@ class Matern(Kernel):
         coarse = np.exp(coarse_exponents)
         fine_exponents = np.maximum(distances / -0.7, LOWEST)
         fine = np.exp(fine_exponents)
-        slopes = 0.8 / 3 * coarse + 0.6 / 0.49 * fine
+        slopes = 0.8 / 3 * coarse
+        slopes += 0.6 / 0.49 * fine
         return np.asarray(slopes)
 
 
@@ -274,7 +277,8 @@ class Linear(Kernel):
 
     def diagonal(self, points: Points) -> list[float]:
         has_length = points.half_norms > 0
-        squares: list[float] = has_length.astype(float).tolist()
+        lengths = has_length.astype(float)
+        squares: list[float] = lengths.tolist()
         return squares
 
 

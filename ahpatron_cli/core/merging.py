@@ -200,7 +200,8 @@ def tables() -> Tables:
     losses[1:, 1:] = _losses(m, k, log_k=log_k, h=h)
     # m → 0: the part of κ(s_i,·) outside the span of κ(s_j,·) and its derivative towards s_i
     slopes = 1 - 2 * log_k
-    losses[0, 1:] = 1 - k * k * slopes
+    squares = k * k
+    losses[0, 1:] = 1 - squares * slopes
     lowest = losses.min(axis=0)
     negated = -lowest
     flat_losses = losses.ravel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,11 @@ from ahpatron_cli.core.numerics import (
     sparse_product,
 )
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, distinct
 from ahpatron_cli.core.state import Stateful, StateReader
+
+Columns: TypeAlias = NDArray[np.integer[Any]]
+"""Numbers of columns, of any integer type."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,8 @@ class Metric(Stateful):
         self._note_shifted()
 
     def check(self, state: StateReader) -> None:
-        before = np.append(-1, self.columns[:-1])
+        all_but_last = self.columns[:-1]
+        before = np.append(-1, all_but_last)
         if (self.columns <= before).any():
             raise state.refusal("columns", "must increase")
         if (self.scale < 0).any():
@@ -131,15 +135,18 @@ class Metric(Stateful):
         """
         if isinstance(points, SparsePoints):
             owners, places, values = self._unweighted_sparse(points)
-        elif points.width <= len(self.columns) and self.weights.all():  # as nearly always
-            return
         else:
+            assert isinstance(points, DensePoints)
+            is_known = points.width <= len(self.columns)
+            if is_known and self.weights.all():  # as nearly always
+                return
             owners, places, values = self._unweighted_dense(points)
         if not len(places):
             return
         if not self.weights.any():  # the first nonzero row is scaled to length 1
-            in_first_row = np.count_nonzero(owners == owners[0])
-            self.new_feature_scale = 1.0 / math.sqrt(in_first_row)
+            in_first_row = owners == owners[0]
+            values_of_first = np.count_nonzero(in_first_row)
+            self.new_feature_scale = 1.0 / math.sqrt(values_of_first)
         places, earliest = np.unique(places, return_index=True)  # in order of time
         values = values[earliest]
         self.first[places] = values
@@ -154,18 +161,19 @@ class Metric(Stateful):
         self._insert(rows.columns)
         places, _ = self._find(rows.columns)  # all are there now
         new = self.weights[places] == 0.0
-        return rows.owners[new], places[new], rows.values[new]
+        values = rows.values[new]
+        return rows.owners[new], places[new], values
 
-    def _unweighted_dense(self, points: Points) -> tuple[Any, Any, Any]:
-        """The same for dense points."""
-        assert isinstance(points, DensePoints)
+    def _unweighted_dense(self, points: DensePoints) -> tuple[Any, Any, Any]:
+        """Row, place and value of each nonzero value of a feature without a weight, row by row."""
         if points.width > len(self.columns):
             every = np.arange(points.width)
             self._insert(every)
         unset = np.flatnonzero(self.weights == 0.0)
         rest = points.coordinates[:, unset]
         owners, numbers = rest.nonzero()
-        return owners, unset[numbers], rest[owners, numbers]
+        values = rest[owners, numbers]
+        return owners, unset[numbers], values
 
     def add(self, points: Points) -> None:
         """Add examples, after `weigh_new_features`, to the statistics."""
@@ -183,9 +191,10 @@ class Metric(Stateful):
         moved = rows.values - self.first[places]
         moved *= self.scale[places]
         squares = moved * moved
-        if not squares.max(initial=0.0) < FAR * FAR:
+        if not _can_be_summed(squares):
+            sizes = np.abs(rows.values)
             largest = np.zeros(len(self.columns))
-            np.maximum.at(largest, places, np.abs(rows.values))
+            np.maximum.at(largest, places, sizes)
             self._rescale(largest)
             self._add_sparse(rows)
             return
@@ -200,8 +209,9 @@ class Metric(Stateful):
         moved *= self.scale
         moved *= filled
         squares = np.einsum("ij,ij->j", moved, moved)
-        if not squares.max(initial=0.0) < FAR * FAR:
-            largest = np.abs(coordinates).max(axis=0)
+        if not _can_be_summed(squares):
+            sizes = np.abs(coordinates)
+            largest = sizes.max(axis=0)
             self._rescale(largest)
             self._add_dense(coordinates)
             return
@@ -218,8 +228,8 @@ class Metric(Stateful):
 
     def _rescale(self, largest: Floats) -> None:
         """Decrease `scale` where needed so that values up to `largest` can be squared."""
-        largest = np.maximum(largest, np.abs(self.first))
-        smaller = _inverse_size(largest)
+        first = np.abs(self.first)
+        smaller = _inverse_size(np.maximum(largest, first))
         scale = np.minimum(self.scale, smaller)
         before = np.where(scale > 0.0, self.scale, 1.0)
         factors = scale / before
@@ -227,13 +237,14 @@ class Metric(Stateful):
         self.square *= factors * factors
         self.scale = scale
 
-    def _find(self, columns: Any) -> tuple[Any, Any]:
+    def _find(self, columns: Columns) -> tuple[Any, Any]:
         """Positions of these columns in the arrays, and a mask of those that are there.
 
         Positions of the others have no meaning, but are legal unless there are no columns at all.
         """
         last = len(self.columns) - 1
-        if last < 0 or self.columns[-1] == last:  # columns 0 to last, without gaps
+        has_no_gaps = last < 0 or self.columns[-1] == last
+        if has_no_gaps:  # columns 0 to last
             places = np.minimum(columns, max(last, 0))
             return places, columns <= last
         columns = columns.astype(np.int64)  # else NumPy would convert all columns seen
@@ -241,12 +252,12 @@ class Metric(Stateful):
         np.minimum(places, last, out=places)
         return places, self.columns[places] == columns
 
-    def _insert(self, columns: Any) -> None:
+    def _insert(self, columns: Columns) -> None:
         """Insert those of these columns that are new."""
         _, known = self._find(columns)
         if known.all():
             return
-        new = np.unique(columns[~known])
+        new = distinct(columns[~known])
         places = self.columns.searchsorted(new)
         self.columns = np.insert(self.columns, places, new)
         for name in self.arrays:
@@ -300,10 +311,13 @@ class Metric(Stateful):
         shift = self.total / filled
         mean = self.first * self.scale + shift
         variance = self.square / filled - shift * shift
-        variance[variance <= CANCELLED * shift * shift] = 0.0  # pure rounding
-        empty = (self.rounds - self.count) / self.rounds  # 1 - p
+        is_rounding = variance <= CANCELLED * shift * shift
+        variance[is_rounding] = 0.0
+        zeros = self.rounds - self.count
+        empty = zeros / self.rounds  # 1 - p
         empty[empty <= CANCELLED] = 0.0
-        deviation = np.sqrt(variance + empty * mean**2)
+        spread = variance + empty * mean**2
+        deviation = np.sqrt(spread)
         size = np.abs(mean)
         varies = deviation > CANCELLED * size
         varies &= self.count > 0.0  # later rows of the block may have its first values
@@ -328,16 +342,19 @@ class Metric(Stateful):
         shares = np.full(len(varies), base)
         if gradients is not None:
             sloping = varies & (gradients > 0.0)
-            scaled = gradients * (self.weights * deviation) ** 2
+            steepness = self.weights * deviation
+            scaled = gradients * steepness**2
             scaled = np.where(sloping, scaled, 0.0)  # g
             total = scaled.sum()
             if 0 < total < math.inf:
                 uniform_share = _uniform_share(features, classes, t)  # λ
                 base *= uniform_share
-                shares = (1 - uniform_share) * scaled / total + base
+                rest = 1 - uniform_share
+                shares = rest * scaled / total + base
         relevance = np.where(varies, shares, 0.0)
         # Σ_j var_j·P_j² before P is divided by its root; 0 if nothing varies
-        square = float(relevance @ self.count) / self.rounds
+        evidence = float(relevance @ self.count)
+        square = evidence / self.rounds
         norm = math.sqrt(square) or 1.0
         weights = np.sqrt(shares) / deviation / norm
         weights = np.minimum(weights, HUGE)
@@ -359,7 +376,7 @@ class Metric(Stateful):
         self.uniform = weighting.uniform
         self._note_shifted()
 
-    def gradients(self, slopes: Floats, a: Floats, points: Any) -> Floats:
+    def gradients(self, slopes: Floats, a: Floats, points: Points) -> Floats:
         """Mean over S of the squares of `Σ_j slopes_ij·a_j·(z_j - z_i)`, summed over classes.
 
         z are the points of S; a has a column for each class.
@@ -371,8 +388,10 @@ class Metric(Stateful):
             diagonal -= matrix.sum(axis=1)
             if isinstance(points, DensePoints):
                 moved = matrix @ points.coordinates
-                means[: points.width] += np.einsum("ij,ij->j", moved, moved)
+                squares = np.einsum("ij,ij->j", moved, moved)
+                means[: points.width] += squares
             else:
+                assert isinstance(points, SparsePoints)
                 self._add_squares(means, matrix, points.csr)
         return means / len(a)
 
@@ -403,8 +422,16 @@ class Metric(Stateful):
 def _uniform_share(features: int, classes: int, t: int) -> float:
     """λ, the share of the relevance that all features have equally, after t rounds."""
     warm_up_rounds = 60.0 * features
-    seen = math.sqrt(max(classes - 1, 1)) * t
-    return max(0.1, warm_up_rounds / (warm_up_rounds + seen))
+    others = max(classes - 1, 1)
+    seen = math.sqrt(others) * t
+    share = warm_up_rounds / (warm_up_rounds + seen)
+    return max(0.1, share)
+
+
+def _can_be_summed(squares: Floats) -> bool:
+    """Whether the sum of these squares and of many like them stays finite."""
+    largest = squares.max(initial=0.0)
+    return bool(largest < FAR * FAR)
 
 
 def _inverse_size(values: Floats) -> Floats:
@@ -433,10 +460,12 @@ def _points(rows: CsrRows | None, values: Floats) -> Points:
 def _transposed(rows: CsrRows) -> tuple[CsrRows, Any]:
     """The transpose, with a row per column that has a value, and the numbers of these columns."""
     order = np.argsort(rows.columns, kind="stable")
-    columns, starts = np.unique(rows.columns[order], return_index=True)
+    sorted_columns = rows.columns[order]
+    columns, starts = np.unique(sorted_columns, return_index=True)
+    owners = rows.owners[order]
     transposed = CsrRows(
         indptr=np.append(starts, len(order)),
-        columns=rows.owners[order].astype(np.int32),
+        columns=owners.astype(np.int32),
         values=rows.values[order],
         width=len(rows),
     )

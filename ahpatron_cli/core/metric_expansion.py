@@ -11,7 +11,6 @@ import numpy as np
 from ahpatron_cli.core.kernels import Matern
 from ahpatron_cli.core.metric import Metric
 from ahpatron_cli.core.numerics import (
-    EPS,
     dgemv,
     dpotrf,
     dpotri,
@@ -20,6 +19,8 @@ from ahpatron_cli.core.numerics import (
     dsyrk,
     dtrmm,
     dtrsm,
+    median,
+    rounding_level,
 )
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
@@ -31,7 +32,11 @@ from ahpatron_cli.core.symmetric import Symmetric
 class MetricExpansion(SecondOrder):
     """Hypothesis of metron: blocks hold raw examples, `points` are S in the current metric."""
 
-    state_fields: ClassVar[Any] = {**SecondOrder.state_fields, "metric": Metric, "smooth": int}
+    state_fields: ClassVar[Any] = {
+        **SecondOrder.state_fields,
+        "metric": Metric,
+        "smooth": int,
+    }
     kernel: Matern
     least_change = 0.0
     """The metric stays as it is if it would change by less (`Weighting.change_from`)."""
@@ -39,12 +44,12 @@ class MetricExpansion(SecondOrder):
 
     def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:
         super().__init__(Matern(), budget, classes)
-        self.examples: Points | None = None  # S as it came
+        self.examples: Points | None = None  # S, unweighted
         self.metric = Metric()
         self.smooth = 0
 
     def state_dict(self) -> State:
-        """The state; its points are the examples as they came."""
+        """The state; its points are the raw examples of S."""
         state = super().state_dict()
         if self.examples is not None:
             state["points"] = self.examples.state_dict()
@@ -59,7 +64,8 @@ class MetricExpansion(SecondOrder):
 
     def open(self, block: Points, start: int = 0) -> None:
         self._counted = start
-        self.metric.weigh_new_features(block.slice(start, block.size))
+        coming = block.slice(start, block.size)
+        self.metric.weigh_new_features(coming)
         super().open(self.metric.weighted(block), start)
         self.block = block
 
@@ -69,7 +75,8 @@ class MetricExpansion(SecondOrder):
 
     def _close(self) -> None:
         """Close the block without counting its examples, and keep those that joined S."""
-        joined = self.alive[self.n :].nonzero()[0]
+        in_block = self.alive[self.n :]
+        (joined,) = in_block.nonzero()
         super().close()
         if not len(joined):
             return
@@ -138,7 +145,7 @@ class MetricExpansion(SecondOrder):
         """Choose the form of κ from the matrix of distances √3·‖s - s'‖; changes its diagonal."""
         np.fill_diagonal(distances, np.inf)
         nearest = distances.min(axis=1)
-        self.smooth = int(np.median(nearest) > math.sqrt(3.0))
+        self.smooth = int(median(nearest) > math.sqrt(3.0))
         self.kernel = Matern(self.smooth > 0)
 
     def _transfer(self, transfer: Transfer) -> None:
@@ -187,9 +194,13 @@ def relevances(fs: Sequence[Any]) -> dict[int, Relevance]:
 
 def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
     """The `most` columns of largest relevance, with the relevance."""
-    found = [(column, one.value) for column, one in relevances(fs).items()]
-    found.sort(key=lambda one: (-one[1], one[0]))
-    return found[:most]
+    found = relevances(fs)
+
+    def by_relevance(column: int) -> tuple[float, int]:
+        return -found[column].value, column
+
+    largest = sorted(found, key=by_relevance)[:most]
+    return [(column, found[column].value) for column in largest]
 
 
 class Transfer:
@@ -211,13 +222,16 @@ class Transfer:
         W, self.stays = span(K1, tolerance)
         if len(self.stays) == len(K1):  # W is triangular
             self._L = W.T
-            self._images = dtrmm(1.0, self._L, _both_triangles(Q), side=1, lower=1)  # Q·Wᵀ
+            whole = _both_triangles(Q)
+            self._images = dtrmm(1.0, self._L, whole, side=1, lower=1)  # Q·Wᵀ
             self._rest = dtrmm(-1.0, self._L, self._images, lower=1, trans_a=1)
         else:
-            self._L = np.asfortranarray(W[:, self.stays].T)
+            staying = W[:, self.stays]
+            self._L = np.asfortranarray(staying.T)
             self._images = dsymm(1.0, Q, W.T, lower=1)
-            self._rest = np.asfortranarray(-(W @ self._images))
-        self._rest.flat[:: len(self._rest) + 1] += 1.0  # I - W·Q·Wᵀ
+            negated = -(W @ self._images)
+            self._rest = np.asfortranarray(negated)
+        _raise_diagonal(self._rest, by=1.0)  # I - W·Q·Wᵀ
 
     def convert(self, head: Head) -> None:
         """Convert coefficients and covariance of a head."""
@@ -227,11 +241,13 @@ class Transfer:
         X = dtrsm(1.0, R, self._images, lower=1)
         M = dsyrk(1.0, X, beta=1.0, c=self._rest, trans=1, lower=1)
         a = head.a.reshape(len(R), -1)
-        h = X.T @ dtrsm(1.0, R, a, lower=1)
+        scaled = dtrsm(1.0, R, a, lower=1)
+        h = X.T @ scaled
         root = dtrmm(1.0, L, _factor(M), lower=1)  # root·rootᵀ = L·M·Lᵀ = C⁻¹
         a, _ = dpotrs(root, L @ h, lower=1)
         C, _ = dpotri(root, lower=1, overwrite_c=1)
-        head.a = a.reshape(len(M), *head.a.shape[1:])
+        classes = head.a.shape[1:]
+        head.a = a.reshape(len(M), *classes)
         head.C = Symmetric(C)
 
     def inverse(self) -> Symmetric:
@@ -250,13 +266,18 @@ def _both_triangles(A: Floats) -> Floats:
 def _factor(A: Floats) -> Floats:
     """Lower Cholesky factor of A; its diagonal is raised if rounding has made it indefinite."""
     factor, failed = dpotrf(A, lower=1)
-    level = len(A) * EPS * float(A.diagonal().max(initial=0.0))
+    level = rounding_level(A)
     while failed:
         raised = A.copy(order="F")
-        raised.flat[:: len(A) + 1] += level
+        _raise_diagonal(raised, by=level)
         factor, failed = dpotrf(raised, lower=1, overwrite_a=1)
         level *= 10.0
     return np.asarray(factor)
+
+
+def _raise_diagonal(A: Floats, by: float) -> None:
+    """Add a number to each entry of the diagonal, in place."""
+    A.flat[:: len(A) + 1] += by
 
 
 def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
@@ -265,8 +286,10 @@ def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
     Returns L⁻¹·K[kept], with L the Cholesky factor of K[kept, kept], and the indices `kept`.
     """
     L, failed = dpotrf(K.T, lower=1)
-    if not failed and (L.diagonal() ** 2).min() > tolerance:  # all, as nearly always
-        return L.T, np.arange(len(K))
+    if not failed:
+        squares = L.diagonal() ** 2
+        if squares.min() > tolerance:  # all, as nearly always
+            return L.T, np.arange(len(K))
     rows = np.empty_like(K)
     left = K.diagonal().copy()  # squared distances to the span
     kept: list[int] = []
@@ -277,9 +300,10 @@ def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
         row = rows[len(kept)]
         row[:] = K[i]
         if kept:
-            done = rows[: len(kept)]
-            dgemv(-1.0, done.T, done[:, i], 1.0, row, overwrite_y=1)
+            earlier = rows[: len(kept)]
+            dgemv(-1.0, earlier.T, earlier[:, i], 1.0, row, overwrite_y=1)
         row /= math.sqrt(squared)
         left -= row * row
         kept.append(i)
-    return rows[: len(kept)], np.array(kept, dtype=np.int64)
+    numbers = np.array(kept, dtype=np.int64)
+    return rows[: len(kept)], numbers

@@ -69,7 +69,8 @@ dpotrs = _lapack.dpotrs
 def sparse_product(rows: CsrRows, table: Floats, out: Floats | None = None) -> Floats:
     """Product of n x k sparse rows and a dense k x m table; may be written to `out`."""
     if out is None:
-        out = np.zeros((len(rows), table.shape[1]))
+        shape = (len(rows), table.shape[1])
+        out = np.zeros(shape)
     else:
         out.fill(0.0)
     features, columns = table.shape
@@ -129,7 +130,15 @@ def blend(A: Floats, B: Floats, share: float) -> None:
     if not A.size:  # SciPy refuses empty vectors
         return
     A *= share
-    daxpy(B.reshape(-1, order="F"), A.reshape(-1, order="F"), a=1.0 - share)
+    flat_A = A.reshape(-1, order="F")
+    flat_B = B.reshape(-1, order="F")
+    daxpy(flat_B, flat_A, a=1.0 - share)
+
+
+def rounding_level(A: Floats) -> float:
+    """Size of the rounding errors of the eigenvalues of a positive definite matrix."""
+    largest = float(A.diagonal().max(initial=0.0))
+    return len(A) * EPS * largest
 
 
 def under(threshold: float) -> float:
@@ -156,3 +165,12 @@ def first_smallest(values: Floats, scale: float | None = None) -> int:
         scale = abs(smallest)
     equal = values <= smallest + SLACK * scale
     return int(equal.argmax())
+
+
+def median(values: Floats) -> float:
+    """The median of finite numbers; `np.median` would import numpy.ma, as `np.unique` does."""
+    ordered = np.sort(values)
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return float(ordered[middle])
+    return float(ordered[middle - 1] + ordered[middle]) / 2

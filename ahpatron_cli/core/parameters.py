@@ -100,7 +100,12 @@ class Spec:
             "<": self.under,
             "<=": self.at_most,
         }
-        return [_Bound(sign, limit) for sign, limit in limits.items() if limit is not None]
+        given = []
+        for sign, limit in limits.items():
+            if limit is not None:
+                bound = _Bound(sign, limit)
+                given.append(bound)
+        return given
 
     def parse(self, text: str) -> Value:
         """Parse the text of a value; underscores and NaN are refused."""
@@ -142,7 +147,8 @@ class Spec:
             return False
         if self.even and value % 2 != 0:
             return False
-        return all(bound.holds(value) for bound in self._bounds())
+        kept = [bound.holds(value) for bound in self._bounds()]
+        return all(kept)
 
 
 def _declare(spec: Spec, default: Value | None) -> Any:
@@ -195,7 +201,8 @@ def as_in(
 def choice(symbol: str, meaning: str, *words: str) -> Any:
     """Declare a parameter that is one of several words; the first is the default."""
     spec = Spec(str, symbol, meaning, words=words)
-    return _declare(spec, default=words[0])
+    first = words[0]
+    return _declare(spec, default=first)
 
 
 class Declared:
@@ -214,7 +221,8 @@ class Declared:
                 checked = spec.check(value)
             except ValueError as error:
                 raise ParameterError(f"{name} {error}", name) from None
-            self.__dict__[name] = checked
+            # `__dict__` would become a real dict then, and attributes slow to read
+            object.__setattr__(self, name, checked)
 
     @classmethod
     def specs(cls) -> dict[str, Spec]:

@@ -163,7 +163,8 @@ class DensePoints(Points):
         kind = type(self)
         part = kind.__new__(kind)
         size, stored_width = rows.shape
-        lowest = np.minimum.reduce(rows[:, -2], initial=0.0)
+        norms = rows[:, -2]
+        lowest = np.minimum.reduce(norms, initial=0.0)
         part._rows = rows
         part.largest = -float(lowest)
         part.size = size
@@ -215,7 +216,8 @@ class DensePoints(Points):
         shape = (self.size, width + 2)
         rows = np.zeros(shape)  # new coordinates are 0
         rows[:, : self.width] = self.coordinates
-        rows[:, -2:] = self._rows[: self.size, -2:]
+        own = self._rows[: self.size]
+        rows[:, -2:] = own[:, -2:]
         return self._with(rows)
 
     def state_dict(self) -> State:
@@ -240,7 +242,8 @@ class DensePoints(Points):
     def exponents(self, other: Self, out: Floats | None = None) -> Floats:
         own = self._rows[: self.size]
         turned = own.copy()
-        turned[:, -2:] = own[:, :-3:-1]  # [x, 1, -‖x‖²/2]
+        constants = own[:, :-3:-1]  # [1, -‖x‖²/2]
+        turned[:, -2:] = constants
         others = other._rows[: other.size]
         return np.dot(turned, others.T, out=out)
 
@@ -371,7 +374,8 @@ class SparsePoints(Points):
             shared = padded.take(places) == columns
             shape = (self.size, len(x.columns))
             here = np.zeros(shape)
-            here[owners[shared], places[shared]] = rows.values[shared]
+            values = rows.values[shared]
+            here[owners[shared], places[shared]] = values
             other_terms = np.where(shared, 0.0, terms)
             elsewhere = row_sums(rows, other_terms)
             differences = here - x.values
@@ -398,7 +402,8 @@ def _product_by_shared_columns(rows: CsrRows, smaller: CsrRows, width: int) -> F
     own: NDArray[np.int32]
     if width <= INDEXED:
         number = _numbers(width)
-        number[keys] = np.arange(len(keys), dtype=np.int32)  # duplicates: any of them
+        numbers = np.arange(len(keys), dtype=np.int32)
+        number[keys] = numbers  # duplicates: any of them
         own = number[keys]
         met = number[columns]
     else:  # too wide for an array with an entry per column

@@ -60,14 +60,12 @@ class _Change(NamedTuple):
     values: Floats  # f(S)
 
     def of_class(self, c: int) -> _Change:
-        """That of one class."""
-        return _Change(
-            a2=self.a2[:, c].copy(),
-            reduced=self.reduced[:, c].copy(),
-            at_staying=self.at_staying[:, c].copy(),
-            a=self.a[:, c].copy(),
-            values=self.values[:, c].copy(),
-        )
+        """The change of one class."""
+        parts = []
+        for array in self:
+            part = array[:, c].copy()
+            parts.append(part)
+        return _Change(*parts)
 
 
 class _Rescaling(NamedTuple):
@@ -172,7 +170,9 @@ def _rescaling(change: _Change, norm: float | None) -> _Rescaling:
     a2 = change.a2
     square_before = ddot(change.a, change.values)
     before = math.sqrt(max(square_before, 0.0))
-    target = before if norm is None else norm
+    target = before
+    if norm is not None:
+        target = norm
     square = ddot(a2, change.reduced)
     total = dasum(a2)
     # otherwise ‖f̄‖² is only rounding error, and f̄ cannot be rescaled
@@ -208,7 +208,8 @@ def choose_largest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     removed = order.item(-half - 1)
     largest = max(sizes.item(last), TINY)
     slack = SLACK * largest
-    gap = sizes.item(staying) - sizes.item(removed)
+    smallest_staying = sizes.item(staying)
+    gap = smallest_staying - sizes.item(removed)
     if gap <= 2 * slack:
         order = _younger_first(sizes, slack)  # so that the older are in the last half
     stays = order[len(order) - half :]
@@ -290,10 +291,12 @@ def choose_nearest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     """
     nearest, shared = _neighbours(gram)
     squares = sizes * sizes
-    distances = np.maximum(gram.diagonal() - shared, 0.0)
+    explained = gram.diagonal() - shared
+    distances = np.maximum(explained, 0.0)
     losses = squares * distances
     # relative to a²: if every example has a duplicate, all losses are 0 up to rounding
-    largest = max(losses.max(), 1e-4 * squares.max(), TINY / SLACK)
+    least = 1e-4 * squares.max()
+    largest = max(losses.max(), least, TINY / SLACK)
     ordered = _younger_first(losses, SLACK * largest)
     order: list[int] = ordered.tolist()
     size = len(sizes)

@@ -7,35 +7,39 @@ is named as `path/to/file.py:ClassName`. Programs add learners with `register`.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ahpatron_cli.core.errors import LearnerLoadError
-from ahpatron_cli.core.learners.ahpatron import AVP, Ahpatron, AhpatronPlus
-from ahpatron_cli.core.learners.arow import Arow
-from ahpatron_cli.core.learners.avp_ogs import AvpOgs
+from ahpatron_cli.core.errors import LearnerLoadError, NoClassError
 from ahpatron_cli.core.learners.base import Learner
-from ahpatron_cli.core.learners.features import FOGD, NOGD, SkeGD
-from ahpatron_cli.core.learners.forks import Forks
-from ahpatron_cli.core.learners.gradient import BSGD, Bogd, BogdPlusPlus, Norma, Silk
-from ahpatron_cli.core.learners.metron import Metron
-from ahpatron_cli.core.learners.perceptrons import (
-    Alma,
-    BpaS,
-    BudgetPerceptron,
-    Forgetron,
-    Perceptron,
-    RandomBudgetPerceptron,
-    TighterPerceptron,
-)
-from ahpatron_cli.core.learners.pomdr import POMDR
-from ahpatron_cli.core.learners.projections import KRLS, Polk, Projectron, ProjectronPlusPlus
+
+if TYPE_CHECKING:  # they are imported when they are asked for
+    from importlib import metadata
+
+    from ahpatron_cli.core.learners.ahpatron import AVP, Ahpatron, AhpatronPlus
+    from ahpatron_cli.core.learners.arow import Arow
+    from ahpatron_cli.core.learners.avp_ogs import AvpOgs
+    from ahpatron_cli.core.learners.features import FOGD, NOGD, SkeGD
+    from ahpatron_cli.core.learners.forks import Forks
+    from ahpatron_cli.core.learners.gradient import BSGD, Bogd, BogdPlusPlus, Norma, Silk
+    from ahpatron_cli.core.learners.metron import Metron
+    from ahpatron_cli.core.learners.perceptrons import (
+        Alma,
+        BpaS,
+        BudgetPerceptron,
+        Forgetron,
+        Perceptron,
+        RandomBudgetPerceptron,
+        TighterPerceptron,
+    )
+    from ahpatron_cli.core.learners.pomdr import POMDR
+    from ahpatron_cli.core.learners.projections import KRLS, Polk, Projectron, ProjectronPlusPlus
 
 __all__ = [
     "AVP",
@@ -76,63 +80,80 @@ GROUP = "ahpatron.learners"
 GUIDE = "docs/own-learners.md"
 Kind: TypeAlias = type[Learner]
 K = TypeVar("K", bound=Kind)
-BUILT_IN: tuple[Kind, ...] = (
-    Ahpatron,
-    AhpatronPlus,
-    Arow,
-    Metron,
-    AVP,
-    Perceptron,
-    Alma,
-    Forgetron,
-    RandomBudgetPerceptron,
-    Projectron,
-    ProjectronPlusPlus,
-    Bogd,
-    BogdPlusPlus,
-    FOGD,
-    NOGD,
-    SkeGD,
-    POMDR,
-    BudgetPerceptron,
-    TighterPerceptron,
-    Norma,
-    Silk,
-    BSGD,
-    BpaS,
-    KRLS,
-    Polk,
-    AvpOgs,
-    Forks,
-)
+BUILT_IN = {
+    "ahpatron": "ahpatron:Ahpatron",
+    "ahpatron+": "ahpatron:AhpatronPlus",
+    "arow": "arow:Arow",
+    "metron": "metron:Metron",
+    "avp": "ahpatron:AVP",
+    "perceptron": "perceptrons:Perceptron",
+    "alma2": "perceptrons:Alma",
+    "forgetron": "perceptrons:Forgetron",
+    "rbp": "perceptrons:RandomBudgetPerceptron",
+    "projectron": "projections:Projectron",
+    "projectron++": "projections:ProjectronPlusPlus",
+    "bogd": "gradient:Bogd",
+    "bogd++": "gradient:BogdPlusPlus",
+    "fogd": "features:FOGD",
+    "nogd": "features:NOGD",
+    "skegd": "features:SkeGD",
+    "pomdr": "pomdr:POMDR",
+    "budget-perceptron": "perceptrons:BudgetPerceptron",
+    "tighter-perceptron": "perceptrons:TighterPerceptron",
+    "norma": "gradient:Norma",
+    "silk": "gradient:Silk",
+    "bsgd": "gradient:BSGD",
+    "bpa-s": "perceptrons:BpaS",
+    "krls": "projections:KRLS",
+    "polk": "projections:Polk",
+    "avp-ogs": "avp_ogs:AvpOgs",
+    "forks": "forks:Forks",
+}
+"""The built-in learners by name: module and class, imported when they are asked for.
+
+Importing all of them would take a tenth of the start of `ahpatron run`.
+"""
 BUILT_IN_SOURCE = "built-in"
-_sources: dict[Kind, str] = dict.fromkeys(BUILT_IN, BUILT_IN_SOURCE)
+_LEARNERS = f"{__package__}.learners"
+_sources: dict[Kind, str] = {}
+"""Origins of learners that are not built in."""
 
 
 class Registry(Mapping[str, Kind]):
     """Mapping from names to learner classes: built-in first, then entry points, loaded lazily."""
 
-    def __init__(self, kinds: tuple[Kind, ...]) -> None:
-        self._kinds = {kind.name: kind for kind in kinds}
+    def __init__(self, built_in: Mapping[str, str]) -> None:
+        self._built_in = built_in
+        self._kinds: dict[str, Kind] = {}
 
     @cached_property
     def _points(self) -> dict[str, metadata.EntryPoint]:
-        return {point.name: point for point in metadata.entry_points(group=GROUP)}
+        from importlib import metadata  # lazy: slow to import
+
+        points = metadata.entry_points(group=GROUP)
+        return {point.name: point for point in points}
 
     def __getitem__(self, name: str) -> Kind:
-        if name not in self._kinds:
-            self._kinds[name] = _from_entry_point(self._points[name])
-        return self._kinds[name]
+        kind = self._kinds.get(name)
+        if kind is None:
+            if name in self._built_in:
+                kind = _built_in(self._built_in[name])
+            else:
+                kind = _from_entry_point(self._points[name])
+            self._kinds[name] = kind
+        return kind
 
     def __iter__(self) -> Iterator[str]:
-        names = dict.fromkeys([*self._kinds, *self._points])
+        names = dict.fromkeys([*self._built_in, *self._kinds, *self._points])
         return iter(names)
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._kinds or name in self._points
+        if name in self._built_in or name in self._kinds:
+            return True
+        return name in self._points
 
     def add(self, kind: Kind) -> None:
         """Register a class under its `name`; a ValueError if another class has that name."""
@@ -147,7 +168,9 @@ REGISTRY = Registry(BUILT_IN)
 def register(kind: K) -> K:
     """Register a learner class under its `name` in this process; usable as a class decorator."""
     file = _file_of(kind)
-    source = _sha256(file) if file else f"{kind.__module__}.{kind.__qualname__}"
+    source = f"{kind.__module__}.{kind.__qualname__}"
+    if file:
+        source = _sha256(file)
     checked = _checked(kind, kind.__module__, source)
     REGISTRY.add(checked)
     return kind
@@ -157,23 +180,34 @@ def find_learner(name: str) -> Kind:
     """Learner class by name or by `path/to/file.py:ClassName`; raises KeyError if unknown."""
     if not is_path(name):
         return REGISTRY[name]
-    path, _, class_name = name.rpartition(":")
+    path, class_name = path_and_class(name)
     return _load(name, path, lambda: _from_file(path, class_name))
 
 
 def is_path(name: str) -> bool:
-    """Whether `name` has the form `path/to/file.py:ClassName`."""
-    return name.rpartition(":")[0].endswith(".py")
+    """Whether `name` has the form `path/to/file.py:ClassName`, or is a file without a class."""
+    path, _ = path_and_class(name)
+    return path.endswith(".py")
+
+
+def path_and_class(name: str) -> tuple[str, str]:
+    """The two parts of `path/to/file.py:ClassName`; no class of `path/to/file.py`."""
+    if name.endswith(".py"):
+        return name, ""
+    path, _, class_name = name.rpartition(":")
+    return path, class_name
 
 
 def learner_source(kind: Kind) -> str:
     """Origin of a class: `built-in`, distribution and version, or the SHA-256 of its file."""
+    if kind.__module__.rpartition(".")[0] == _LEARNERS:
+        return BUILT_IN_SOURCE
     return _sources[kind]
 
 
 def third_party_files() -> set[str]:
     """Source files of all loaded third-party learners."""
-    files = [_file_of(kind) for kind in _sources if kind not in BUILT_IN]
+    files = map(_file_of, _sources)
     return {file for file in files if file}
 
 
@@ -181,6 +215,24 @@ def _file_of(kind: Kind) -> str | None:
     """The source file of a class, if its module has one."""
     module = sys.modules.get(kind.__module__)
     return getattr(module, "__file__", None)
+
+
+def _built_in(value: str) -> Kind:
+    """A built-in class, of `module:Class`."""
+    module, _, class_name = value.partition(":")
+    imported = importlib.import_module(f"{_LEARNERS}.{module}")
+    kind: Kind = getattr(imported, class_name)
+    return kind
+
+
+if not TYPE_CHECKING:  # type checkers have the imports above
+
+    def __getattr__(name: str) -> Kind:
+        """A built-in class by its name, as in `from ahpatron_cli.core import Arow`."""
+        for value in BUILT_IN.values():
+            if value.endswith(f":{name}"):
+                return _built_in(value)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _from_entry_point(point: metadata.EntryPoint) -> Kind:
@@ -205,7 +257,18 @@ def _from_file(path: str, class_name: str) -> tuple[Any, str]:
         except BaseException:
             del sys.modules[name]
             raise
-    return getattr(sys.modules[name], class_name), source
+    classes = vars(sys.modules[name])
+    if class_name not in classes:
+        known = [own for own, value in classes.items() if _is_learner_of(value, name)]
+        problem = f"has no class {class_name!r}" if class_name else "needs the name of a class"
+        found = f"the learners in it are: {', '.join(known)}" if known else "no learner is in it"
+        raise NoClassError(f"{path} {problem}; {found}", path, tuple(known))
+    return classes[class_name], source
+
+
+def _is_learner_of(value: object, module: str) -> bool:
+    """Whether this is a learner that is defined in a module."""
+    return isinstance(value, type) and issubclass(value, Learner) and value.__module__ == module
 
 
 def _sha256(file: str) -> str:
@@ -221,34 +284,37 @@ def _load(what: str, place: str, load: Callable[[], tuple[Any, str]]) -> Kind:
     except LearnerLoadError:
         raise
     except (Exception, SystemExit) as error:  # third-party code may raise anything
-        message = f"{what} cannot be loaded: {type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}"
+        message = f"{what} cannot be loaded: {reason}"
         if isinstance(error, ImportError) and "ahpatron_cli" in str(error):
             message += f"; if it was written for version 0.2, see {GUIDE}"
         raise LearnerLoadError(message, place) from error
 
 
-def _checked(kind: Any, place: str, source: str) -> Kind:
+def _checked(kind: object, place: str, source: str) -> Kind:
     """Check that the engine can run a class and record its origin; else a LearnerLoadError."""
     problem = _problem_of(kind)
-    if problem:
+    if problem or not isinstance(kind, type):
         shown = getattr(kind, "__name__", repr(kind))
         raise LearnerLoadError(f"{shown} of {place} {problem}", place)
     _sources[kind] = source
-    return kind  # type: ignore[no-any-return]  # it was checked
+    return kind
 
 
-def _problem_of(kind: Any) -> str | None:
+def _problem_of(kind: object) -> str | None:
     """Why the engine cannot run a class; None if it can."""
-    if not (isinstance(kind, type) and issubclass(kind, Learner)):
+    if not isinstance(kind, type) or not issubclass(kind, Learner):
         return "is no subclass of Learner"
-    if not (isinstance(getattr(kind, "name", None), str) and hasattr(kind, "title")):
+    name = getattr(kind, "name", None)
+    if not isinstance(name, str) or not hasattr(kind, "title"):
         return "must have a `name` and a `title`"
     if "__dataclass_fields__" not in vars(kind):
         return "must be a dataclass: put @dataclass before it"
     if hasattr(kind, "observe"):
         return f"defines `observe`, which is no longer called; use `next_call`: {GUIDE}"
-    has_old_methods = any(hasattr(kind, name) for name in ("wants", "steps", "each_round"))
-    if has_old_methods or _parameters_of(kind.update) != ["self", "f", "y", "margin"]:
+    old_methods = [name for name in ("wants", "steps", "each_round") if hasattr(kind, name)]
+    parameters = _parameters_of(kind.update)
+    if old_methods or parameters != ["self", "f", "y", "margin"]:
         return f"is written for version 0.2; it must define update(self, f, y, margin): {GUIDE}"
     return None
 

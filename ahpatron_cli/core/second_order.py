@@ -21,6 +21,7 @@ from ahpatron_cli.core.numerics import (
     dpotrf,
     dtrsm,
     flush,
+    rounding_level,
 )
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
@@ -56,22 +57,27 @@ class Products:
     def fetch(self, rounds: Integers) -> None:
         """Compute both products for these rounds, which is faster than one by one; only once."""
         n = self._matrix.n
-        self.images = self._matrix.rows_times_base(self._K[rounds, :n])
-        self.moves = self.images @ self._K[:, :n].T
-        self.places = {t: place for place, t in enumerate(rounds.tolist())}
+        values = self._K[rounds, :n]
+        old_columns = self._K[:, :n]
+        self.images = self._matrix.rows_times_base(values)
+        self.moves = self.images @ old_columns.T
+        for place, t in enumerate(rounds.tolist()):
+            self.places[t] = place
 
     def image(self, t: int) -> Any:
         """A·k of round t, over the columns of A."""
         place = self.places.get(t)
         if place is not None:
             return self.images[place]
-        if t not in self._single_images:
-            self._single_images[t] = self._matrix.times_base(self._K[t])
-        return self._single_images[t]
+        image = self._single_images.get(t)
+        if image is None:
+            image = self._matrix.times_base(self._K[t])
+            self._single_images[t] = image
+        return image
 
     def images_of(self, rounds: Sequence[int]) -> Floats:
         """A·k of these rounds, a row for each; a copy."""
-        places = [self.places.get(t, -1) for t in rounds]
+        places = [self.places.get(t, -1) for t in rounds]  # -1: not fetched
         if -1 in places:
             return np.array([self.image(t) for t in rounds])
         return self.images.take(places, 0)
@@ -135,18 +141,21 @@ class Head(Stateful):
         """Compute `g = K·a`."""
         self.g = np.dot(self.f.K, self.a)
         # updates of g carry the rounding errors of C: recompute more values near 0
-        self.rounding = 1e4 * CANCELLED * (1.0 + dasum(self.a.reshape(-1)))
+        size = dasum(self.a.reshape(-1))
+        self.rounding = 1e4 * CANCELLED * (1.0 + size)
 
     def exact_value(self, t: int) -> float:
         """Value in round t; exactly 0 if its terms cancel up to rounding."""
         row = self.f.K[t]
         value = self.g.item(t)
-        nearest = float((np.abs(row) * self.f.alive).max())  # the largest κ(s, x)
+        near = np.abs(row) * self.f.alive
+        nearest = float(near.max())  # the largest κ(s, x)
         if abs(value) > self.rounding * nearest:
             return value  # x is far from S: the value is small, but exact
         self.solve()
         value = float(ddot(self.a, row))
-        if cancelled(value, dasum(self.a * row)):
+        terms = self.a * row
+        if cancelled(value, dasum(terms)):
             return 0.0
         return value
 
@@ -164,10 +173,15 @@ class Head(Stateful):
             self._products.fetch(self._likely)
         self._places = self._products.places
         self._moves = self._products.moves
-        self._P, self._sP = np.empty((2, len(C.V), f.m))  # p_e and s_e·p_e
+        shape = (len(C.V), f.m)
+        self._P = np.empty(shape)  # p_e
+        self._sP = np.empty(shape)  # s_e·p_e
         pending = C.count
-        self._P[:pending] = C.V[:pending] @ f.K[:, : f.room].T
-        self._sP[:pending] = self._P[:pending] * C.s[:pending, None]
+        factors = C.s[:pending]
+        columns = f.K[:, : f.room]
+        products = C.V[:pending] @ columns.T
+        self._P[:pending] = products
+        self._sP[:pending] = products * factors[:, None]
         self._flat_sP = self._sP.reshape(-1)
         self._solved = pending
 
@@ -176,7 +190,9 @@ class Head(Stateful):
         near = np.abs(self.g)  # the margin, if the prediction is right
         if near.ndim > 1:
             two = np.partition(self.g, -2, axis=1)
-            near = (two[:, -1] - two[:, -2]) / 2
+            best = two[:, -1]
+            second = two[:, -2]
+            near = (best - second) / 2
         return (near < LIKELY).nonzero()[0]
 
     def move(self, t: int) -> Any:
@@ -191,13 +207,15 @@ class Head(Stateful):
         if not self._ready:
             self.prepare()
         count = self.C.count
-        self._P[count] = dgemv(1.0, self.f.K.T, d, trans=1)
-        self._sP[count] = self._P[count] / squared
+        product = dgemv(1.0, self.f.K.T, d, trans=1)
+        self._P[count] = product
+        self._sP[count] = product / squared
         self.C.change(d, 1.0 / squared)
         self._joins.append(len(self._log))
-        self._log.append((self.f.t, 0.0 * self.g[0]))
+        no_step = 0.0 * self.g[0]
+        self._log.append((self.f.t, no_step))
 
-    def learn(self, step: Any, r: float) -> bool:
+    def learn(self, step: float | Floats, r: float) -> bool:
         """`a += step·b·u`, `C -= b·u·uᵀ`, with u = C·k, b = 1/(k·u + r); False if k·u = 0."""
         if not self._ready:
             self.prepare()
@@ -207,7 +225,10 @@ class Head(Stateful):
         count = C.count
         w = self._P[count]  # K·u
         place = self._places.get(t)
-        w[:] = self.move(t) if place is None else self._moves[place]
+        if place is None:
+            w[:] = self.move(t)
+        else:
+            w[:] = self._moves[place]
         if count:  # w += Σ_e s_e·p_e[t]·p_e
             dgemv(1.0, self._P[:count].T, self._flat_sP, 1.0, w, t, f.m, overwrite_y=1)
         v = w.item(t)  # k·u
@@ -234,7 +255,7 @@ class Head(Stateful):
 
             v_i = A·k_i + Σ_{e<i} L_ie·v_e,    L_ie = s_e·p_e[t_i].
 
-        For a join, v_i = d is known: its row of L is 0, and d is in the place of A·k_i. Let R be
+        For a join, v_i = d is known: its row of L is 0, and d takes the place of A·k_i. Let R be
         the matrix with these rows A·k_i or d, and let the indices 0 and 1 stand for the changes
         that are solved and those that are pending:
 
@@ -284,7 +305,8 @@ class Head(Stateful):
 
     def shares(self, rounds: Sequence[int]) -> Floats:
         """Entry (i, e) is `s_e·p_e[t_i]`: the share of change e in the pending update i."""
-        return self._sP[: self.C.count].take(rounds, 1).T
+        changes = self._sP[: self.C.count]
+        return changes.take(rounds, 1).T
 
     def close(self, support: Integers) -> None:
         """End the block: the columns `support` are the new S."""
@@ -295,7 +317,8 @@ class Head(Stateful):
 
     def maintain(self) -> None:
         """Repair C from time to time, between blocks."""
-        if self._unchecked >= max(4096, 8 * len(self.a)):
+        limit = max(4096, 8 * len(self.a))
+        if self._unchecked >= limit:
             self.repair()
 
     def repair(self) -> None:
@@ -303,14 +326,17 @@ class Head(Stateful):
         self._unchecked = 0
         self.C.settle()
         A = self.C.A
-        level = len(A) * EPS * float(A.diagonal().max(initial=0.0))
+        level = rounding_level(A)
         raised = A + level * np.eye(len(A))
-        raised[np.abs(raised) < EPS * level] = 0.0  # avoid denormals, ten times as slow
+        negligible = np.abs(raised) < EPS * level
+        raised[negligible] = 0.0  # avoid denormals, ten times as slow
         _, failed = dpotrf(raised, lower=1, overwrite_a=1)
         if failed:
             values, vectors = np.linalg.eigh(A)  # of the lower triangle
-            level = len(A) * EPS * max(float(values[-1]), EPS)
-            repaired = (vectors * np.maximum(values, level)) @ vectors.T
+            largest = max(float(values[-1]), EPS)
+            lowest = len(A) * EPS * largest
+            lifted = np.maximum(values, lowest)
+            repaired = (vectors * lifted) @ vectors.T
             self.C.A = np.asfortranarray(repaired)
 
 
@@ -391,7 +417,7 @@ class SecondOrder(SpanExpansion):
 
     # Changes of an expansion that would leave the covariance as it is: refused
 
-    def add(self, c: Any, radius: float | None = None) -> None:
+    def add(self, coefficient: object, radius: float | None = None) -> None:
         raise _refused("add")
 
     def drop(self, column: int) -> None:
@@ -416,7 +442,7 @@ class SecondOrder(SpanExpansion):
             for head in self.heads:
                 head.join(d, squared)
 
-    def learn(self, step: Any, r: float) -> bool:
+    def learn(self, step: float | Floats, r: float) -> bool:
         """Update the head by the current example (`Head.learn`)."""
         return self.head.learn(step, r)
 
@@ -446,12 +472,14 @@ class ForgettingHead(Head):
         prior = self.f.prior
         if self._remembered == 1.0:  # from now on, the products of Q are needed, too
             if self.f.m > 1:
-                coming = self._likely[self._likely > self.f.t]
-                prior.fetch(coming)
+                is_ahead = self._likely > self.f.t
+                prior.fetch(self._likely[is_ahead])
             self._places = prior.places
-        self._forgotten.append((len(self._log), self._remembered))
+        before = (len(self._log), self._remembered)
+        self._forgotten.append(before)
         count = self.C.count
-        factors = np.where(self.C.s[:count] < 0.0, q, 1.0)
+        is_update = self.C.s[:count] < 0.0
+        factors = np.where(is_update, q, 1.0)
         self.C.s[:count] *= factors
         self._sP[:count] *= factors[:, None]
         c = self._remembered * q
@@ -464,9 +492,9 @@ class ForgettingHead(Head):
         c = self._remembered
         if c == 1.0:
             return super().move(t)
-        moved: Floats = self.f.prior.move(t) * (1.0 - c)
-        moved += c * self._products.move(t)
-        return moved
+        own: Floats = self._products.move(t)
+        prior: Floats = self.f.prior.move(t)
+        return prior * (1.0 - c) + c * own
 
     def solve(self) -> None:
         super().solve()
@@ -498,8 +526,9 @@ class ForgettingHead(Head):
     def shares(self, rounds: Sequence[int]) -> Floats:
         share = super().shares(rounds)
         forgotten_since = self.remembered_at_changes() / self._remembered
-        negative = self.C.s[: self.C.count] < 0.0  # updates, not joins
-        share *= np.where(negative, forgotten_since[:, None], 1.0)
+        factors = self.C.s[: self.C.count]
+        is_update = factors < 0.0  # not a join
+        share *= np.where(is_update, forgotten_since[:, None], 1.0)
         return share
 
     def close(self, support: Integers) -> None:

@@ -43,7 +43,8 @@ class SketchSizes:
 
 def check_sizes(budget: int, sizes: SketchSizes) -> None:
     """Raise ParameterError if more is asked for than there is."""
-    limits = {"samples": budget, "rank": min(sizes.columns, sizes.samples)}
+    highest_rank = min(sizes.columns, sizes.samples)
+    limits = {"samples": budget, "rank": highest_rank}
     for name, limit in limits.items():
         value = getattr(sizes, name)
         if value > limit:
@@ -94,7 +95,8 @@ class Sketches(KernelFeatures, ABC):
     def check(self, state: StateReader) -> None:
         lowest = self.columns.min(initial=0)
         highest = self.columns.max(initial=0)
-        if lowest < 0 or highest >= len(self.pp):
+        is_legal = lowest >= 0 and highest < len(self.pp)
+        if not is_legal:
             raise state.refusal("columns", "has an invalid value")
         if self._rank < 1:
             raise state.refusal("rank", "must be at least 1")
@@ -116,7 +118,8 @@ class Sketches(KernelFeatures, ABC):
         sign = 2.0 * coin - 1.0
         self.admitted = self.admitted.widened(x.width)
         (k,) = self.kernel.between(x, self.admitted)
-        across = np.bincount(self.columns, self.signs * k, length)  # S_pᵀk
+        signed_k = self.signs * k
+        across = np.bincount(self.columns, signed_k, length)  # S_pᵀk
         signed = sign * across
         self.pp[column] += signed
         self.pp[:, column] += signed
@@ -150,7 +153,8 @@ class GrowingSketches(Sketches):
     def least_squares(self, f: Expansion) -> Floats:
         """The w with which w·φ is closest to f at S."""
         K = f.gram()
-        z = K[:, self.sampled] @ self.Z
+        samples = K[:, self.sampled]
+        z = samples @ self.Z
         return _least_squares(z, K @ f.coefficients)
 
     def add_example(self, x: Points, at_samples: Floats, w: Floats) -> Floats:
@@ -168,10 +172,13 @@ class GrowingSketches(Sketches):
         scaled = V * np.sqrt(eigenvalues)
         # Φ_pm^+ from the eigenvectors of Φ_pmᵀΦ_pm: half the time of a singular value
         # decomposition, and accurate enough for singular values above 1e-3 of the largest
-        squares, right = np.linalg.eigh(self.pm.T @ self.pm)
-        inverted = squares > INVERTED**2 * squares[-1]
+        pm = self.pm
+        squares, right = np.linalg.eigh(pm.T @ pm)
+        smallest = INVERTED**2 * squares[-1]
+        inverted = squares > smallest
         basis = right[:, inverted]
-        products = (self.pm @ basis).T @ scaled
+        images = pm @ basis
+        products = images.T @ scaled
         products /= squares[inverted, None]
         Z: Floats = basis @ products
         return Z
@@ -204,10 +211,12 @@ class FixedSketches(Sketches):
         sizes = np.abs(eigenvalues)
         order = np.argsort(-sizes, kind="stable")
         largest = order[: self._rank]
-        scaled = vectors[:, largest] * np.sqrt(sizes[largest])
+        roots = np.sqrt(sizes[largest])
+        scaled = vectors[:, largest] * roots
         left, singular, right = np.linalg.svd(self.pm, full_matrices=False)
         inverted = singular > SMALLEST_INVERTED
-        products = left[:, inverted].T @ scaled
+        images = left[:, inverted]
+        products = images.T @ scaled
         products /= singular[inverted, None]
         Z: Floats = right[inverted].T @ products
         return Z
@@ -230,7 +239,8 @@ class SketchedModel(LinearModel):
     @property
     def x(self) -> Points:
         """The current example."""
-        return self.block.subset(np.array([self.t]))
+        number = np.array([self.t])
+        return self.block.subset(number)
 
     @property
     def at_samples(self) -> Floats:
@@ -242,8 +252,8 @@ class SketchedModel(LinearModel):
         """Set w after the feature map has changed, from this round on."""
         self.w = w
         self.values.w = w
-        t = self.t
-        self._z[t:] = self._kernel_values[t:] @ self.features.Z
+        coming = self._kernel_values[self.t :]
+        self._z[self.t :] = coming @ self.features.Z
 
     def close(self) -> None:
         super().close()
@@ -293,8 +303,10 @@ class NewtonModel(SketchedModel):
         value = ddot(self.w, z)
         excess = abs(value) - 1.0
         if excess > 0.0:
-            back = -np.copysign(excess, value) / (curvature + guard)
+            back = -np.copysign(excess, value)
+            back /= curvature + guard
             daxpy(u, self.w, a=back)
         square = gradient * gradient
         factor = square / (1.0 + square * curvature)
-        self.G -= np.multiply.outer(factor * u, u)
+        change = np.multiply.outer(factor * u, u)
+        self.G -= change

@@ -106,7 +106,8 @@ class Stateful:
                 value.copy_last_class()
             elif isinstance(form, str) and "..." in form:
                 last = value[..., -1:]
-                setattr(self, name, np.concatenate([value, last], axis=-1))
+                longer = np.concatenate([value, last], axis=-1)
+                setattr(self, name, longer)
 
     def check(self, state: StateReader) -> None:
         """Raise a `StateError` if the restored attributes are inconsistent."""
@@ -170,9 +171,10 @@ def _is_number(value: object, now: object, finite: bool) -> bool:
     """Whether a value is a float, or an array of floats in its place (one per class)."""
     if isinstance(value, np.ndarray):
         if now is NOT_SET:
-            return value.ndim == 1 and value.dtype == np.float64
+            return value.ndim == 1 and bool(value.dtype == np.float64)
         if isinstance(now, np.ndarray):
-            return bool(value.shape == now.shape and value.dtype == now.dtype)
+            same_shape = value.shape == now.shape
+            return bool(same_shape and value.dtype == now.dtype)
     if type(value) is not float:
         return False
     return math.isfinite(value) or not finite
@@ -191,12 +193,15 @@ def _is_array(value: object, form: str, now: object, lengths: dict[str, int]) ->
         expected = lengths.setdefault(letter, length)
         if length != expected:
             return False
-    further = value.shape[count:]
+    further: tuple[int, ...] = value.shape[count:]
     if not form.endswith("..."):
         return not further
     if now is NOT_SET:
         return True
-    return isinstance(now, np.ndarray) and further == now.shape[count:]
+    if not isinstance(now, np.ndarray):
+        return False
+    expected = now.shape[count:]
+    return bool(further == expected)
 
 
 class StateReader:
@@ -250,7 +255,8 @@ class StateReader:
                 if inspect.isabstract(kind):
                     raise self.refusal(name, "is of a class without objects")
                 target = kind.__new__(kind)
-                vars(target).update(self.context)
+                for shared, value in self.context.items():
+                    setattr(target, shared, value)  # not `__dict__`: see `Declared`
             target.load_state_dict(part)
         return target
 

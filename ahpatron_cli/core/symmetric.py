@@ -86,7 +86,8 @@ class Symmetric(Stateful):
         n = self.n
         if not n:
             return np.empty(0)
-        product = dsymv(1.0, self.A, k[:n], lower=1)
+        old = k[:n]
+        product = dsymv(1.0, self.A, old, lower=1)
         return np.asarray(product)
 
     def times(self, k: Floats, base: Floats | None = None) -> Floats:
@@ -153,7 +154,8 @@ class Symmetric(Stateful):
         count = self.count
         n = self.n
         V = self.V[:count]
-        shares = V[:, j] * self.s[:count]
+        factors = self.s[:count]
+        shares = V[:, j] * factors
         column: Floats = np.dot(shares, V)
         if j < n:
             column[:j] += self.A[j, :j]
@@ -170,8 +172,8 @@ class Symmetric(Stateful):
         some_left = old < n
         if some_left:
             stays = support[:old]
-            square = np.ix_(stays, stays)
-            self.A = np.asfortranarray(self.A[square])
+            square = self.A[np.ix_(stays, stays)]
+            self.A = np.asfortranarray(square)
         columns = V.shape[1]
         if len(support) < columns:
             V = V.take(support, 1)
@@ -198,7 +200,8 @@ class Symmetric(Stateful):
         scaled = self.V * roots[:, None]
         scaled = flush(scaled, math.sqrt(FLUSHED))
         for sign in (1.0, -1.0):
-            chosen = self.s * sign > 0
+            factors = self.s * sign
+            chosen = factors > 0
             if not chosen.any():
                 continue
             part = scaled

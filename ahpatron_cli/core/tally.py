@@ -66,6 +66,12 @@ def chosen(scores: Floats) -> Integers:
     return predicted(scores)
 
 
+def has_answer(scores: Floats) -> NDArray[np.bool_]:
+    """Whether each row was answered: its scores are NaN if no label was known then."""
+    first = scores if scores.ndim == 1 else scores[:, 0]
+    return ~np.isnan(first)
+
+
 def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
     """Margin `f_y(x) - max_{c≠y} f_c(x)` of each round, and the class of the maximum.
 
@@ -78,7 +84,8 @@ def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
     others = scores.copy()
     others[rounds, own] = -np.inf
     best = others.max(axis=1)
-    margins = scores[rounds, own] - best
+    own_scores = scores[rounds, own]
+    margins = own_scores - best
     is_tie = np.abs(margins) <= slack
     margins[is_tie] = 0.0
     least = best - slack
@@ -93,10 +100,12 @@ class Tally(Stateful):
     Attributes
     ----------
     confusion : array of int of shape (k, k)
-        Rounds by true class (rows) and predicted class (columns); -1 comes before +1.
+        Rounds by true class (rows) and predicted class (columns); -1 comes before +1. Rounds that
+        had no answer are in no cell.
     rounds : int
     mistakes : int
-        |M_T|: rounds whose predicted class is not the true one, with sign(0) = +1.
+        |M_T|: rounds whose predicted class is not the true one, with sign(0) = +1, or that had no
+        answer.
     nonpositive_margins : int
         |M'_T|: rounds with y·f(x) <= 0.
     updates : int
@@ -142,7 +151,8 @@ class Tally(Stateful):
     def with_class(self) -> Self:
         """The same counts with a further class."""
         after = ((0, 1), (0, 1))
-        return replace(self, confusion=np.pad(self.confusion, after))
+        confusion = np.pad(self.confusion, after)
+        return replace(self, confusion=confusion)
 
     @property
     def mistakes(self) -> int:
@@ -154,7 +164,16 @@ class Tally(Stateful):
         return {**vars(self), "mistakes": self.mistakes}
 
     def count(self, scores: Floats, labels: Floats) -> None:
-        """Add rounds with these scores f(x) and labels to the counts."""
+        """Add rounds with these scores f(x) and labels to the counts.
+
+        A score of NaN is no answer: no label was known then. That is a mistake, and one of the
+        baseline, which knew nothing either.
+        """
+        answered = has_answer(scores)
+        if not answered.all():
+            self._count_unanswered(int(np.count_nonzero(~answered)))
+            scores = scores[answered]
+            labels = labels[answered]
         true: Any
         chosen: Any
         if scores.ndim == 1:
@@ -168,7 +187,8 @@ class Tally(Stateful):
             sizes = np.full(len(scores), np.inf)
             if scores.shape[1] > 1:
                 ordered = np.partition(scores, -2, axis=1)
-                sizes = ordered[:, -1] - ordered[:, -2]
+                best = ordered[:, -1]
+                sizes = best - ordered[:, -2]
             true = labels.astype(np.int64)
             chosen = predicted(scores)
             self.baseline_mistakes += self._baseline(true)
@@ -179,17 +199,24 @@ class Tally(Stateful):
         self.confusion = self.confusion + cells.reshape(k, k)
         if self.rounds == 0:
             sizes = sizes[1:]  # f = 0 in the first round of a stream: not counted as a near tie
-        near_ties = np.count_nonzero(sizes < NEAR_TIE)
         nonpositive = np.count_nonzero(margins <= 0)
-        self.near_ties += int(near_ties)
+        self.near_ties += int(np.count_nonzero(sizes < NEAR_TIE))
         self.nonpositive_margins += int(nonpositive)
         self.rounds += len(labels)
+
+    def _count_unanswered(self, rounds: int) -> None:
+        """Count rounds in which no label was known."""
+        self.rounds += rounds
+        self.nonpositive_margins += rounds
+        self.baseline_mistakes += rounds
 
     def _baseline_of_two(self, labels: Floats) -> int:
         """Mistakes of predicting the more frequent of two classes so far."""
         positives = int(self.confusion[1].sum())
-        earlier = 2 * positives - self.rounds
-        before = np.cumsum(labels) - labels + earlier  # Σ y_s, s < t
+        rounds = int(self.confusion.sum())
+        earlier = 2 * positives - rounds
+        sums = np.cumsum(labels) + earlier
+        before = sums - labels  # Σ y_s, s < t
         predicted_positive = before >= 0
         positive = labels > 0
         wrong = np.count_nonzero(predicted_positive != positive)
@@ -197,14 +224,15 @@ class Tally(Stateful):
 
     def _baseline(self, true: Integers) -> int:
         """Mistakes of predicting the most frequent class so far, for more than two classes."""
-        counts: list[int] = self.confusion.sum(axis=1).tolist()
+        by_class = self.confusion.sum(axis=1)
+        counts: list[int] = by_class.tolist()
         leader = counts.index(max(counts))
         mistakes = 0
         for y in true.tolist():
             if y != leader:
                 mistakes += 1
             counts[y] += 1
-            lead = counts[leader]
-            if counts[y] > lead or (counts[y] == lead and y < leader):
+            ahead = counts[y] - counts[leader]
+            if ahead > 0 or (ahead == 0 and y < leader):
                 leader = y
         return mistakes

@@ -33,7 +33,7 @@ LEAST_CHANGE = 0.05
 
 
 class Experience:
-    """Mixin of the two heads: what the head makes of its own values.
+    """Mixin of the two heads: how well each head predicts by itself.
 
     Attributes
     ----------
@@ -86,7 +86,8 @@ class Experience:
     def judge_classes(self, true: int, step: Floats) -> None:
         """Compare the values with the label `true` of k classes; `step` are `hinge_steps`."""
         values = self.value.tolist()
-        slack = CANCELLED * max(max(values), -min(values))
+        size = max(max(values), -min(values))
+        slack = CANCELLED * size
         own = values[true]
         values[true] = -math.inf
         best = max(values)
@@ -94,12 +95,14 @@ class Experience:
         mistake = margin < 0.0
         if abs(margin) <= slack:  # a tie up to rounding: the first of them is predicted
             margin = 0.0
-            mistake = any(value >= best - slack for value in values[:true])
+            tied = best - slack
+            mistake = any(value >= tied for value in values[:true])
         self.margin = margin / 2.0
         self.step = step
         self.mistake = mistake
         self.rounds += 1
-        self.loss += float(ddot(step, step)) / len(step)
+        squares = float(ddot(step, step))
+        self.loss += squares / len(step)
         self.mistakes *= DISCOUNT
         if mistake:
             self.mistakes += 1.0
@@ -141,7 +144,8 @@ class Tracker(Experience, ForgettingHead):
 
     def weight_against(self, steady: Steady) -> float:
         """w, its weight in the mixture."""
-        return 1.0 / (1.0 + math.exp(RATE * self.lag(steady)))
+        odds_against = math.exp(RATE * self.lag(steady))
+        return 1.0 / (1.0 + odds_against)
 
 
 class MixedValues:
@@ -164,12 +168,19 @@ class MixedValues:
         steady.value = first
         tracker.value = second
         w = tracker.weight_against(steady)
-        first = (1.0 - w) * (first if -CLIP < first < CLIP else math.copysign(CLIP, first))
-        second = w * (second if -CLIP < second < CLIP else math.copysign(CLIP, second))
+        first = (1.0 - w) * _clipped(first)
+        second = w * _clipped(second)
         mixed = first + second
         if first * second < 0.0 and cancelled(mixed, abs(first)):
             return 0.0
         return mixed
+
+
+def _clipped(value: float) -> float:
+    """The value, or ±`CLIP` if it is beyond."""
+    if -CLIP < value < CLIP:
+        return value
+    return math.copysign(CLIP, value)
 
 
 class TwoMemories(MetricExpansion):
@@ -217,12 +228,14 @@ class TwoMemories(MetricExpansion):
     def mixture(self) -> Floats:
         """Coefficients of the mixture without clipping, by column."""
         w = self.tracker_weight
-        return (1.0 - w) * self.head.a + w * self.tracker.a
+        steady = (1.0 - w) * self.head.a
+        return steady + w * self.tracker.a
 
     def check(self, state: StateReader) -> None:
         super().check(state)
-        if any(len(head.a) != self.size for head in self.heads):
-            raise state.refusal("a", "does not fit the examples")
+        for head in self.heads:
+            if len(head.a) != self.size:
+                raise state.refusal("a", "does not fit the examples")
 
     # A block ------------------------------------------------------------------------------------
 
@@ -233,21 +246,23 @@ class TwoMemories(MetricExpansion):
 
     def evaluate(self) -> None:
         super().evaluate()
-        missing = self.columns - len(self.tracker.a)
+        tracker = self.tracker
+        missing = self.columns - len(tracker.a)
         more = np.zeros((missing, *self.classes))
-        self.tracker.a = np.concatenate((self.tracker.a, more))
-        self.tracker.evaluate()
+        tracker.a = np.concatenate((tracker.a, more))
+        tracker.evaluate()
         self.rounding = EXACT  # as those of the mixture are
-        self.values = MixedValues(self.head, self.tracker)
+        self.values = MixedValues(self.head, tracker)
         self.prior = Products(self.Q, self.K)
 
     def _close(self) -> None:
         support = self.support
         super()._close()
-        self.tracker.a = self.tracker.a.take(support, 0)
-        if len(self.Q.A) != len(self.tracker.C.A):  # joins are pending in one of them only
+        tracker = self.tracker
+        tracker.a = tracker.a.take(support, 0)
+        if len(self.Q.A) != len(tracker.C.A):  # joins are pending in one of them only
             self.Q.settle()
-            self.tracker.C.settle()
+            tracker.C.settle()
 
     # Values -------------------------------------------------------------------------------------
 
@@ -255,10 +270,11 @@ class TwoMemories(MetricExpansion):
         """F of each class in round `start`; the weight of the tracker changes with every round."""
         for head in self.heads:
             row = head.g[start]
-            if np.abs(row).min() <= head.rounding:
+            sizes = np.abs(row)
+            if sizes.min() <= head.rounding:
                 head.solve()
                 k = self.K[start : start + 1]
-                row = exact_zeros(k, row[None], head.a)[0]
+                (row,) = exact_zeros(k, row[None], head.a)
             head.value = row
         F = self.mixed(self.head.value, self.tracker.value)
         return F[None]
@@ -266,21 +282,27 @@ class TwoMemories(MetricExpansion):
     def mixed(self, steady: Floats, tracker: Floats) -> Floats:
         """F from values of both heads."""
         w = self.tracker_weight
-        first = (1.0 - w) * np.clip(steady, -CLIP, CLIP)
-        second = w * np.clip(tracker, -CLIP, CLIP)
+        first = np.clip(steady, -CLIP, CLIP)
+        first *= 1.0 - w
+        second = np.clip(tracker, -CLIP, CLIP)
+        second *= w
         F = first + second
         terms = np.abs(first) + np.abs(second)
-        F[np.abs(F) <= CANCELLED * terms] = 0.0
+        is_rounding = np.abs(F) <= CANCELLED * terms
+        F[is_rounding] = 0.0
         return F
 
     def at(self, points: Points) -> Floats:
         if self.points is None:
-            return np.zeros((points.size, *self.a.shape[1:]))
+            classes = self.a.shape[1:]
+            return np.zeros((points.size, *classes))
         weighted = self.metric.weighted(points)
-        K = self.kernel.between(weighted, self.points.widened(weighted.width))
-        steady = exact_zeros(K, K @ self.head.a, self.head.a)
-        tracker = exact_zeros(K, K @ self.tracker.a, self.tracker.a)
-        return self.mixed(steady, tracker)
+        support = self.points.widened(weighted.width)
+        K = self.kernel.between(weighted, support)
+        head, tracker = self.heads
+        steady = exact_zeros(K, K @ head.a, head.a)
+        forgetting = exact_zeros(K, K @ tracker.a, tracker.a)
+        return self.mixed(steady, forgetting)
 
     @property
     def coefficients(self) -> Floats:
@@ -296,14 +318,15 @@ class TwoMemories(MetricExpansion):
             return 0.0
         a = self.coefficients
         gram = self.kernel.between(self.points, self.points)
-        square = float((a * (gram @ a)).sum())
+        products = a * (gram @ a)
+        square = float(products.sum())
         return math.sqrt(max(square, 0.0))
 
     # A round ------------------------------------------------------------------------------------
 
-    def judge(self, y: Any) -> None:
-        """Let each head compare its own value with the label."""
-        if not self.classes:
+    def judge(self, y: float | Floats) -> None:
+        """Let each head compare its own value with the label; of several classes, an array."""
+        if not isinstance(y, np.ndarray):
             self.head.judge(y)
             self.tracker.judge(y)
             return
@@ -313,8 +336,10 @@ class TwoMemories(MetricExpansion):
             head.judge_classes(true, step)
 
     def projection(self) -> tuple[Floats, float]:
-        d = self.Q.times(self.k, self.prior.image(self.t))
-        return d, self.diagonal[self.t] - float(ddot(self.k, d))
+        base = self.prior.image(self.t)
+        d = self.Q.times(self.k, base)
+        explained = float(ddot(self.k, d))
+        return d, self.diagonal[self.t] - explained
 
     def reset_steady(self) -> None:
         """After the current round: reset the steady head; at most B/2 examples stay in S.
@@ -343,7 +368,8 @@ class TwoMemories(MetricExpansion):
         assert self.examples is not None
         Q = self.Q.whole()
         a = self.tracker.a.reshape(self.size, -1)
-        losses = np.square(a).sum(axis=1) / Q.diagonal()
+        squares = np.square(a)
+        losses = squares.sum(axis=1) / Q.diagonal()
         order = np.argsort(losses, kind="stable")
         leaving = self.size - count
         leaves = np.sort(order[:leaving])  # of equal ones, the older
@@ -353,11 +379,15 @@ class TwoMemories(MetricExpansion):
         V = -np.linalg.solve(Q_DD, Q_DR)
         for head in self.heads:
             C = head.C.whole()
-            moved = C[stays] + V.T @ C[leaves]  # [I Vᵀ]·C
-            projected = moved[:, stays] + moved[:, leaves] @ V
-            head.a = head.a[stays] + V.T @ head.a[leaves]
+            C_rows = C[stays] + V.T @ C[leaves]  # [I Vᵀ]·C
+            from_leaving = C_rows[:, leaves] @ V
+            projected = C_rows[:, stays] + from_leaving
+            moved = V.T @ head.a[leaves]
+            head.a = head.a[stays] + moved
             head.C = Symmetric(np.asfortranarray(projected))
-        inverse = Q[np.ix_(stays, stays)] + Q[np.ix_(stays, leaves)] @ V
+        Q_RR = Q[np.ix_(stays, stays)]
+        Q_RD = Q[np.ix_(stays, leaves)]
+        inverse = Q_RR + Q_RD @ V
         self.Q = Symmetric(np.asfortranarray(inverse))
         self.points.keep(stays)
         self.examples.keep(stays)

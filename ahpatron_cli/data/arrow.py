@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.data.cells import Cells, Dates, Texts, Values, number_texts
+from ahpatron_cli.data.cells import Cells, Dates, Texts, Values, number, number_texts
 from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 
@@ -116,8 +116,11 @@ class ArrowReader:
             numbers = column.cast(pa.int8()).fill_null(2)
             codes = numbers.to_numpy().astype(np.int64)
             return Texts(codes, ["False", "True", ""])
-        is_text = types.is_decimal(kind) or str(kind) in _TEXT_TYPES
-        if is_text or (types.is_integer(kind) and as_text):
+        if types.is_decimal(kind) and not as_text:
+            floats, _ = self._texts(column).numbers(number)  # rounded as the text of a CSV file
+            return floats
+        has_exact_text = types.is_decimal(kind) or types.is_integer(kind)
+        if str(kind) in _TEXT_TYPES or (has_exact_text and as_text):
             return self._texts(column)
         if types.is_floating(kind) and as_text:
             return number_texts(column.to_numpy(zero_copy_only=False))

@@ -15,6 +15,7 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, 
 from ahpatron_cli.data.faults import FaultyRow, OnFaultyRow, RecentLines
 from ahpatron_cli.data.hashes import RowHash
 from ahpatron_cli.data.labels import LabelTally
+from ahpatron_cli.data.row_range import RowRange
 from ahpatron_cli.data.source import Source, changed, first_batches
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.settings import Data, RowFormat
@@ -166,6 +167,10 @@ class Reader(ABC):
         self._data = data
         self._on_wait = on_wait
         self.on_faulty_row = on_faulty_row
+        self.rows_in_use = RowRange.of(data)
+        """Which rows are yielded; the others are read and left out."""
+        self.rows_seen = 0
+        """Number of rows so far, also of those that are left out."""
         self.recent = RecentLines()
         """The lines that were read last."""
         self.rows_read = 0
@@ -180,7 +185,7 @@ class Reader(ABC):
         self.tally: LabelTally | None = None
         """Counts of the labels of all rows, if these were read before."""
         self._row_hash = RowHash()
-        """Hash of the rows so far; computed only if their number is limited."""
+        """Hash of the rows so far; computed only if some rows are left out."""
         self.batches = iter(self)
 
     @abstractmethod
@@ -215,12 +220,12 @@ class Reader(ABC):
         return self.tally
 
     def sha256(self) -> str | None:
-        """SHA-256 of the file; of a limited number of rows, that of the rows alone.
+        """SHA-256 of the file; if rows are left out, that of the other rows alone.
 
-        The rest of the file is read for it, if the number of rows is not limited. A UserError if
-        the file has changed since it was scanned; None if its end was not reached.
+        The rest of the file is read for it, unless rows are left out. A UserError if the file has
+        changed since it was scanned; None if its end was not reached.
         """
-        if self._data.limit is not None:
+        if not self.rows_in_use.is_everything:
             return None if watch.ended_by else self._row_hash.hexdigest()
         found = self.source.sha256()
         scanned = self.tally.sha256 if self.tally else None
@@ -245,5 +250,5 @@ class Reader(ABC):
         """Note what was read, before a batch is passed on."""
         self.rows_read += len(batch.labels)
         self.values_read += batch.values
-        if self._data.limit is not None:
+        if not self.rows_in_use.is_everything:
             self._row_hash.add(batch)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.data.labels import PLAIN_PAIRS, show
-from ahpatron_cli.settings import DecimalSign
+from ahpatron_cli.settings import DecimalSign, SlashFormat
 
 MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None", "?"})
 """Cells that stand for a missing value."""
@@ -176,6 +176,123 @@ Values: TypeAlias = Floats | Dates | Texts
 """Values of a column: floats (NaN if missing), dates, or text without surrounding spaces."""
 
 
+# Numbers ------------------------------------------------------------------------------------------
+
+
+def _signed(decimal: str, thousands: str) -> re.Pattern[str]:
+    """The pattern of numbers with this decimal sign and this separator of thousands."""
+    whole = rf"(?:[0-9]{{1,3}}(?:{thousands}[0-9]{{3}})+|[0-9]*)"
+    return re.compile(rf"(?=.*[0-9])[-+]?{whole}(?:{decimal}[0-9]*)?(?:[eE][-+]?[0-9]+)?")
+
+
+_SIGNED: dict[DecimalSign, re.Pattern[str]] = {",": _signed(",", r"\."), ".": _signed(r"\.", ",")}
+_SIGN_NAMES = {",": "decimal commas", ".": "decimal points, with commas between thousands"}
+_THOUSANDS: dict[DecimalSign, DecimalSign] = {",": ".", ".": ","}
+"""What separates thousands, by the decimal sign."""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How numbers, dates and missing cells of a file are written.
+
+    That belongs to the file: the rows of which a model was made may be written in another way.
+    """
+
+    decimal: DecimalSign | None = None
+    """The decimal sign, if the other one separates thousands; None: a point, and no separators."""
+    slash_format: SlashFormat | None = None
+    """How dates with slashes are written in all columns; None: as each column says."""
+    na: tuple[str, ...] = ()
+    """Texts and numbers that stand for missing cells, besides `MISSING`."""
+    trained_decimal: DecimalSign | None = None
+    """The decimal sign of `na` and of the rows from which the schema was made. If `decimal` is
+    None, numbers may have it, unless they are plain ones with another value."""
+    by_model: bool = False
+    """Whether a model reads the file, which may be written otherwise than its training data."""
+
+    @property
+    def sign(self) -> DecimalSign | None:
+        """The decimal sign that numbers may have, if they are no plain ones."""
+        return self.decimal or self.trained_decimal
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the user on what is not said of this file."""
+        if not self.by_model or self.decimal is not None or self.trained_decimal is None:
+            return ()
+        written = _SIGN_NAMES[self.trained_decimal]
+        other = _THOUSANDS[self.trained_decimal]
+        return (f"{written} as in training: --decimal {other} says otherwise",)
+
+    @cached_property
+    def missing(self) -> frozenset[str]:
+        """All texts that stand for a missing cell."""
+        names = map(category_name, self.na)
+        return MISSING.union(self.na, names)
+
+    @cached_property
+    def _missing_numbers(self) -> list[float]:
+        """All numbers that stand for a missing cell."""
+        values = [number_with(self.trained_decimal, text) for text in self.na]
+        return [value for value in values if value is not None]
+
+    def number(self, cell: str) -> float | None:
+        """Parse a cell as a finite number; None if it is none, or two different ones."""
+        if isinstance(cell, NumberText):
+            return number(cell)
+        if self.decimal is not None:
+            return number_with(self.decimal, cell)
+        plain = number(cell)
+        if self.trained_decimal is None:
+            return plain
+        value = number_with(self.trained_decimal, cell)
+        if value is None or plain is None:
+            return plain if value is None else value
+        return value if value == plain else None
+
+    def has_thousands(self, cell: str) -> bool:
+        """Whether a number has separators of thousands."""
+        if self.sign is None or isinstance(cell, NumberText):
+            return False
+        return _THOUSANDS[self.sign] in cell
+
+    def cleaned(
+        self, cells: Cells, exact: Collection[str] = (), by_name: Collection[str] = ()
+    ) -> Cells:
+        """The cells, so spelled, without those that `na` says are missing.
+
+        The columns `exact` keep all their cells. In the columns `by_name`, whose texts are names,
+        a cell is missing if `na` has its text: 007 is not the number 7 there.
+        """
+        if not self.na:
+            return cells._replace(spelling=self)
+        columns: dict[str, Values] = {}
+        for name, values in cells.columns.items():
+            if name not in exact:
+                values = self._without_na(values, are_names=name in by_name)
+            columns[name] = values
+        return Cells(cells.lines, columns, self)
+
+    def _without_na(self, values: Values, *, are_names: bool) -> Values:
+        """Values of a column without those that stand for missing cells."""
+        if isinstance(values, Dates):
+            return values
+        if isinstance(values, Texts):
+            texts = ["" if self._is_na(text, are_names) else text for text in values.texts]
+            return Texts(values.codes, texts)
+        is_na = np.isin(values, self._missing_numbers)
+        return np.where(is_na, np.nan, values)
+
+    def _is_na(self, text: str, is_name: bool) -> bool:
+        """Whether a cell stands for a missing one, by its text or by its value."""
+        if text in self.missing or category_name(text) in self.missing:
+            return True
+        return not is_name and self.number(text) in self._missing_numbers
+
+
+DEFAULT_SPELLING = Spelling()
+
+
 class Cells(NamedTuple):
     """Consecutive rows of a table: line number of each row, and columns by name.
 
@@ -184,6 +301,15 @@ class Cells(NamedTuple):
 
     lines: Integers
     columns: dict[str, Values]
+    spelling: Spelling = DEFAULT_SPELLING
+    """How cells are written that are text here, and numbers or dates by their meaning."""
+
+    def part(self, rows: slice | Integers) -> Cells:
+        """Some of the rows."""
+        columns: dict[str, Values] = {}
+        for name, values in self.columns.items():
+            columns[name] = values[rows]
+        return self._replace(lines=self.lines[rows], columns=columns)
 
     def texts(self, name: str) -> Texts:
         """The cells of a column as text.
@@ -198,81 +324,26 @@ class Cells(NamedTuple):
         return number_texts(values)
 
 
-# Numbers ------------------------------------------------------------------------------------------
+class NumberText(str):
+    """A number of a format that has numbers, as text: its decimal sign is a point in any case."""
+
+    __slots__ = ()
 
 
-def _signed(decimal: str, thousands: str) -> re.Pattern[str]:
-    """The pattern of numbers with this decimal sign and this separator of thousands."""
-    whole = rf"(?:[0-9]{{1,3}}(?:{thousands}[0-9]{{3}})+|[0-9]*)"
-    return re.compile(rf"(?=.*[0-9])[-+]?{whole}(?:{decimal}[0-9]*)?(?:[eE][-+]?[0-9]+)?")
+def number_with(decimal: DecimalSign | None, cell: str) -> float | None:
+    """Parse a cell as a finite number with this decimal sign; None if it is none."""
+    if decimal is None:
+        return number(cell)
+    if not _SIGNED[decimal].fullmatch(cell):
+        return None
+    plain = cell.replace(_THOUSANDS[decimal], "")
+    return number(plain.replace(",", "."))
 
 
-_SIGNED: dict[DecimalSign, re.Pattern[str]] = {",": _signed(",", r"\."), ".": _signed(r"\.", ",")}
-_THOUSANDS = {",": ".", ".": ","}
-"""What separates thousands, by the decimal sign."""
-
-
-@dataclass(frozen=True)
-class Spelling:
-    """How numbers and missing cells of a table are written."""
-
-    decimal: DecimalSign | None = None
-    """The decimal sign, if the other one separates thousands; None: a point, and no separators."""
-    na: tuple[str, ...] = ()
-    """Texts and numbers that stand for missing cells, besides `MISSING`."""
-
-    @cached_property
-    def missing(self) -> frozenset[str]:
-        """All texts that stand for a missing cell."""
-        names = map(category_name, self.na)
-        return MISSING.union(self.na, names)
-
-    def number(self, cell: str) -> float | None:
-        """Parse a cell as a finite number; None if it is none."""
-        if self.decimal is None:
-            return number(cell)
-        if not _SIGNED[self.decimal].fullmatch(cell):
-            return None
-        plain = cell.replace(_THOUSANDS[self.decimal], "")
-        return number(plain.replace(",", "."))
-
-    def has_thousands(self, cell: str) -> bool:
-        """Whether a number has separators of thousands."""
-        return self.decimal is not None and _THOUSANDS[self.decimal] in cell
-
-    def cleaned(self, cells: Cells, exact: Collection[str] = ()) -> Cells:
-        """The cells without those that `na` says are missing, except in the columns `exact`."""
-        if not self.na:
-            return cells
-        columns: dict[str, Values] = {}
-        for name, values in cells.columns.items():
-            columns[name] = values if name in exact else self._without_na(values)
-        return Cells(cells.lines, columns)
-
-    def _without_na(self, values: Values) -> Values:
-        """Values of a column without those that stand for missing cells."""
-        if isinstance(values, Dates):
-            return values
-        if isinstance(values, Texts):
-            texts = ["" if self._is_na(text) else text for text in values.texts]
-            return Texts(values.codes, texts)
-        numbers = [value for value in map(self.number, self.na) if value is not None]
-        is_na = np.isin(values, numbers)
-        return np.where(is_na, np.nan, values)
-
-    def _is_na(self, text: str) -> bool:
-        return text in self.missing or category_name(text) in self.missing
-
-
-DEFAULT_SPELLING = Spelling()
-
-
-def looks_like_number(cell: str) -> DecimalSign | None:
-    """The decimal sign with which a cell, which is no plain number, would be one; else None."""
-    for sign, pattern in _SIGNED.items():
-        if pattern.fullmatch(cell):
-            return sign
-    return None
+def numbers_by_sign(cell: str) -> dict[DecimalSign, float]:
+    """The number that a cell is with each decimal sign with which it is one."""
+    values = {sign: number_with(sign, cell) for sign in _SIGNED}
+    return {sign: value for sign, value in values.items() if value is not None}
 
 
 def number(cell: str) -> float | None:
@@ -351,9 +422,18 @@ def readings(cell: str) -> dict[DateFormat, float]:
 
 
 def days_in(form: DateFormat, cell: str) -> float | None:
-    """`days` of a date or time in this format or in ISO 8601; None if it is none."""
+    """`days` of a date or time, with slashes in this format; None if it is none."""
     found = readings(cell)
-    return found.get(form, found.get("ISO"))
+    clear: tuple[DateFormat, ...] = ("ISO", "DD.MM.YYYY", form)
+    for one in clear:
+        if one in found:
+            return found[one]
+    return None
+
+
+def is_ambiguous_date(cell: str) -> bool:
+    """Whether a date has slashes and is another one with day and month exchanged."""
+    return len(set(readings(cell).values())) > 1
 
 
 def days(cell: str) -> float | None:
@@ -447,7 +527,7 @@ def category_name(cell: str) -> str:
     """The name of a category: booleans, whole numbers and dates have one spelling, 1 for 1.0."""
     if is_plain(cell):
         return show(float(cell))
-    return _BOOLEANS.get(cell) or _date_text(cell) or cell
+    return _BOOLEANS.get(cell) or _date_text(cell) or str(cell)  # saved: no `NumberText`
 
 
 def label_kind(labels: Collection[str]) -> LabelKind:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.rows import Floats, Integers, distinct
 from ahpatron_cli.data.cells import DEFAULT_SPELLING, Cells, Spelling, Texts, number
 from ahpatron_cli.data.libsvm.fast import MARGIN, Places, decimals, keep_freed_memory
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, as_word
@@ -335,11 +335,11 @@ class CsvReader:
         self._note_leading_zeros(layout, begins, ends, names)
         values = None
         others = np.empty(0, dtype=np.int64)
-        if self._spelling.decimal is None and _has_many_exponents(layout, len(begins)):
+        if self._spelling.sign is None and _has_many_exponents(layout, len(begins)):
             rows = len(layout.ends)
             values = self._by_numpy(layout.data, columns, rows)
         if values is None:
-            written = layout.with_comma() if self._spelling.decimal == "," else layout
+            written = layout.with_comma() if self._spelling.sign == "," else layout
             values, others = written.numbers(part, begins, ends)
         cells = _decoded_cells(layout.data, begins[others], ends[others])
         stripped = [cell.strip() for cell in cells]
@@ -369,7 +369,8 @@ class CsvReader:
         candidates = np.flatnonzero((letters[begins] == ord("0")) & (ends - begins > 1))
         after = letters[begins[candidates] + 1]
         zeros = candidates[after - ord("0") <= 9]
-        self.leading_zeros.update(names[i] for i in np.unique(zeros % len(names)).tolist())
+        of_columns = distinct(zeros % len(names))
+        self.leading_zeros.update(names[i] for i in of_columns.tolist())
 
     def _by_numpy(self, data: bytes, columns: list[int], rows: int) -> Floats | None:
         """Numbers of these columns, row by row, if all are: faster if most have exponents."""

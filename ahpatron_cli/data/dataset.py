@@ -25,16 +25,22 @@ from ahpatron_cli.data.encoder import Encoder, Name, Weights, as_wide_as_needed,
 from ahpatron_cli.data.faults import OnFaultyRow
 from ahpatron_cli.data.file_formats import is_arrow, is_table
 from ahpatron_cli.data.label_codes import AppearingLabels, LabelCodes, SeenLabels
-from ahpatron_cli.data.labels import OTHER, PLAIN_PAIRS, Labels, LabelTally, describe, find_labels
+from ahpatron_cli.data.labels import (
+    OTHER,
+    PLAIN_PAIRS,
+    Labels,
+    LabelTally,
+    count_of_classes,
+    describe,
+    find_labels,
+)
 from ahpatron_cli.data.layout import is_dense
 from ahpatron_cli.data.libsvm.grammar import Fault
 from ahpatron_cli.data.libsvm.reader import SvmReader
-from ahpatron_cli.data.live_tables import LiveTableReader
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import Source, changed
 from ahpatron_cli.data.table_options import TableOptions
-from ahpatron_cli.data.tables import TableReader, check_features
 from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.settings import Data, Layout, RowFormat
@@ -83,8 +89,8 @@ class Preparation:
 
 
 @dataclass(frozen=True)
-class ReadData:
-    """Summary of a file after it was read."""
+class Findings:
+    """What was found in a data set while it was read."""
 
     record: DataRecord
     notes: tuple[str, ...]
@@ -160,8 +166,8 @@ class Dataset(ABC):
             return []
         return [label for label in named if not isinstance(label, str)]
 
-    def finish(self, *, requires_labels: bool = True) -> ReadData:
-        """What was read, with its hash; for a stream, call this after all batches were read.
+    def finish(self, *, requires_labels: bool = True) -> Findings:
+        """What was found; for a stream, call this after all batches were read.
 
         A UserError if the file has changed meanwhile; also if there is nothing to learn, unless
         the stream is answered even so.
@@ -177,9 +183,9 @@ class Dataset(ABC):
         if schema:
             names = schema.label_names(labels)
             label_names = tuple(name or OTHER for name in names)
-            if len(labels) > 2:
+            if self.encoder.classes:
                 known = [name for name in names if name]
-                encoding = f"{len(labels)} classes: {listed(known)}"
+                encoding = f"{count_of_classes(labels)}: {listed(known)}"
         notes = self.info.notes
         if encoding:
             notes = (encoding, *notes)
@@ -191,7 +197,7 @@ class Dataset(ABC):
             sha256=self._sha256(),
             label_names=label_names,
         )
-        return ReadData(
+        return Findings(
             record=record,
             notes=notes,
             sorted_labels=self._seen.are_sorted,
@@ -517,15 +523,8 @@ def reader_of(
         hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
         raise bad_data(problem, source.name, hint=hint)
     if faults is None and _is_live(source, preparation, schema, on_faulty_row):
-        return LiveTableReader(
-            source,
-            preparation.table,
-            schema,
-            preparation.data,
-            on_wait=on_wait,
-            on_faulty_row=on_faulty_row,
-            may_grow=preparation.may_grow and not source.rereadable,
-            has_late_labels=preparation.has_late_labels,
+        return _live_reader(
+            source, preparation, schema, on_wait=on_wait, on_faulty_row=on_faulty_row
         )
     return _table_reader(source, preparation, schema, on_wait=on_wait, faults=faults)
 
@@ -544,6 +543,29 @@ def _is_live(
     return not source.rereadable and not preparation.waits
 
 
+def _live_reader(
+    source: Source,
+    preparation: Preparation,
+    schema: Schema | None,
+    *,
+    on_wait: Callable[[int], None],
+    on_faulty_row: OnFaultyRow | None,
+) -> Reader:
+    """The reader for a table that is read row by row; see `reader_of`."""
+    from ahpatron_cli.data.live_tables import LiveTableReader  # LIBSVM text starts sooner
+
+    return LiveTableReader(
+        source,
+        preparation.table,
+        schema,
+        preparation.data,
+        on_wait=on_wait,
+        on_faulty_row=on_faulty_row,
+        may_grow=preparation.may_grow and not source.rereadable,
+        has_late_labels=preparation.has_late_labels,
+    )
+
+
 def _table_reader(
     source: Source,
     preparation: Preparation,
@@ -551,8 +573,10 @@ def _table_reader(
     *,
     on_wait: Callable[[int], None],
     faults: FaultLog | None,
-) -> TableReader:
+) -> Reader:
     """The reader for a table; see `reader_of`."""
+    from ahpatron_cli.data.tables import TableReader, check_features
+
     if preparation.data.allow_new_features:
         problem = "--allow-new-features is for LIBSVM text: the model has the columns of its table"
         raise usage(problem, "other columns are ignored")
@@ -575,7 +599,8 @@ def _continuing(continued: Encoder, reader: Reader, preparation: Preparation) ->
     labels = continued.labels
     may_appear = preparation.may_grow and not reader.source.rereadable
     if labels.appearing is not None and not may_appear:
-        labels = replace(labels, appearing=replace(labels.appearing, is_open=False))
+        closed = replace(labels.appearing, is_open=False)
+        labels = replace(labels, appearing=closed if closed.are_classes else None)
     return replace(
         continued,
         labels=labels,

@@ -6,15 +6,14 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.cells import (
     DEFAULT_SPELLING,
     Spelling,
     number,
 )
 from ahpatron_cli.data.csv_text import CsvReader, OnFault, delimiter_of
-from ahpatron_cli.data.json_lines import JsonReader
 from ahpatron_cli.data.source import (
     HEAD_BYTES,
     PACKINGS,
@@ -25,6 +24,10 @@ from ahpatron_cli.data.source import (
 )
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import Place, UserError, bad_data
+
+if TYPE_CHECKING:
+    from ahpatron_cli.data.arrow import ArrowReader
+    from ahpatron_cli.data.json_lines import JsonReader
 
 LIVE_PIECE = 1 << 18
 """Largest number of bytes that are read at a time."""
@@ -37,7 +40,9 @@ _NO_NAMES = "#<{[@%|"
 """Characters with which the header of a table does not begin."""
 _NO_HEADER = re.compile(r"(^|\s)[0-9]+:|\0|\ufffd.")
 """What the header of a table does not contain: features of LIBSVM text, bytes that are no text."""
-_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(\{)\s*[\"}]|(\[)\s*[\[{])")
+_JSON = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:(\{)\s*[\"}]|(\[)\s*(?:[\[{\]\"\d-]|true\b|false\b|null\b|$))"
+)
 """Start of JSON lines, or of a JSON list."""
 _LIBSVM_ROW = re.compile(r"(\S+\s+)?(qid:\S+\s+)?[0-9]+:[-+.0-9eE]+(\s+[0-9]+:[-+.0-9eE]+)*")
 """A row of LIBSVM text: a label, which may be missing, and features."""
@@ -112,6 +117,8 @@ def open_reader(
     if is_arrow(source):
         return _open_arrow(source)
     if is_json(source):
+        from ahpatron_cli.data.json_lines import JsonReader
+
         return JsonReader(source, on_fault)
     _refuse_json_list(source)
     return CsvReader(source.read1, source.name, on_fault, spelling=spelling)
@@ -134,7 +141,9 @@ def open_live(
         pieces = sound_lines(source, LIVE_PIECE, on_long_line)
     if is_arrow(source):
         _open_arrow(source)  # refused
-    if is_json(source):
+    if is_json(source) or not source.head:  # a pipe that ends at once has no header to miss
+        from ahpatron_cli.data.json_lines import JsonReader
+
         return JsonReader(source, pieces=pieces)
     _refuse_json_list(source)
     return CsvReader(source.read1, source.name, pieces=pieces, spelling=spelling)
@@ -169,4 +178,6 @@ def _open_arrow(source: Source) -> ArrowReader:
         word = shlex.quote(name)
         command = f"{packing} -dc {word} > unpacked{suffix}"
         raise bad_data(problem, name, hint=f"unpack it: `{command}`")
+    from ahpatron_cli.data.arrow import ArrowReader
+
     return ArrowReader(name)

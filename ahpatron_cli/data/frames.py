@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
+from decimal import Decimal
+from itertools import chain
 from numbers import Real
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.data.cells import Cells, Dates, Texts, Values, number_text
+from ahpatron_cli.data.cells import Cells, Dates, NumberText, Texts, Values, number_text
 from ahpatron_cli.errors import bad_data
 
 Record: TypeAlias = Mapping[str, Any]
 """A row: its cells by the names of their columns."""
+_NUMBER_TYPES = {int, float, type(None)}
+_PLAIN_NUMBERS = (float, int)
+_TRUTH_TYPES = {bool, np.bool_, type(None)}
 
 
 class Frame(Protocol):
@@ -39,9 +44,10 @@ class Records:
 
     def __init__(self, rows: Sequence[Record]) -> None:
         self._rows = rows
-        if any(_is_nested(cell) for row in rows for cell in row.values()):
-            self._rows = [dict(_flattened(row)) for row in rows]
-        self.columns = list(dict.fromkeys(name for row in self._rows for name in row))
+        if any(map(_has_nested_cells, rows)):
+            self._rows = list(map(_flat, rows))
+        names = chain.from_iterable(self._rows)
+        self.columns = _distinct(names)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -51,26 +57,41 @@ class Records:
 
         A single row often does not have all keys.
         """
-        if not set(self.columns).isdisjoint(names):
-            self.columns = list(dict.fromkeys([*self.columns, *names]))
+        known = set(self.columns)
+        if not known.isdisjoint(names):
+            self.columns = _distinct([*self.columns, *names])
 
     def __getitem__(self, name: str) -> list[Any]:
         return [row.get(name) for row in self._rows]
 
 
-def _is_nested(cell: object) -> bool:
-    """Whether a cell has cells of its own."""
-    return isinstance(cell, Mapping | list | tuple)
+def _distinct(names: Iterable[str]) -> list[str]:
+    """Each of these names once, in the order in which they occur."""
+    distinct = dict.fromkeys(names)
+    return list(distinct)
+
+
+def _has_nested_cells(row: Record) -> bool:
+    """Whether some cell of a row has cells of its own."""
+    nested = (Mapping, list, tuple)
+    return any(isinstance(cell, nested) for cell in row.values())
+
+
+def _flat(row: Record) -> Record:
+    """A row by the paths of its cells."""
+    pairs = _flattened(row)
+    return dict(pairs)
 
 
 def _flattened(row: Record, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the cells of a row, also those of nested dicts and lists."""
     for key, cell in row.items():
         name = f"{prefix}{key}"
+        inner = cell
         if isinstance(cell, list | tuple):
-            cell = {str(i): one for i, one in enumerate(cell)}
-        if isinstance(cell, Mapping):
-            yield from _flattened(cell, prefix=f"{name}.")
+            inner = dict(enumerate(cell))
+        if isinstance(inner, Mapping):
+            yield from _flattened(inner, prefix=f"{name}.")
         else:
             yield name, cell
 
@@ -81,11 +102,18 @@ def as_frame(X: object) -> Frame | None:
         return None
     if isinstance(X, Mapping):
         return Records([X])
-    if isinstance(X, list | tuple) and X and all(isinstance(row, Mapping) for row in X):
+    if _are_records(X):
         return Records(X)
     if _is_frame(X):
         return X
     return None
+
+
+def _are_records(X: object) -> TypeGuard[Sequence[Record]]:
+    """Whether X is a list of dicts."""
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    return all(isinstance(row, Mapping) for row in X)
 
 
 def _is_frame(X: object) -> TypeGuard[Frame]:
@@ -112,9 +140,11 @@ def frame_cells(frame: Frame, used: Iterable[str], text: Collection[str], path: 
     names = column_names(frame)
     columns: dict[str, Values] = {}
     for name in used:
-        column = frame[names[name]]
+        own_name = names[name]
+        column = frame[own_name]
         columns[name] = _values(column, name, path, as_text=name in text)
-    return Cells(np.arange(len(frame)), columns)
+    rows = np.arange(len(frame))
+    return Cells(rows, columns)
 
 
 def _values(column: object, name: str, path: str, *, as_text: bool) -> Values:
@@ -124,67 +154,92 @@ def _values(column: object, name: str, path: str, *, as_text: bool) -> Values:
     values = np.asarray(column)
     kind = values.dtype.kind
     if kind not in "biufMOUT":
-        raise bad_data(f"column {name!r} has the type {values.dtype}", path)
+        problem = f"column {name!r} has the type {values.dtype}"
+        raise bad_data(problem, path, field=name)
     if not as_text and kind in "iuf":
-        return _finite(values.astype(np.float64), name, path)
+        numbers = values.astype(np.float64)
+        return _finite(numbers, name, path)
     if not as_text and kind == "M":
         return Dates(values, "moment")
-    cells = column.to_list() if hasattr(column, "to_list") else values.tolist()
-    return _texts(cells, name, path)
+    cells = values.tolist()
+    if hasattr(column, "to_list"):  # which keeps dates of nanoseconds
+        cells = column.to_list()
+    return _texts(cells, name, path, as_text=as_text)
 
 
-def list_values(cells: list[Any], name: str, path: str, *, as_text: bool) -> Values:
+def list_values(cells: Sequence[Any], name: str, path: str, *, as_text: bool) -> Values:
     """Values of a column of dicts: numbers if all of them are, else text."""
     types = set(map(type, cells))
-    if as_text or not types <= {int, float, type(None)}:
-        return _texts(cells, name, path)
+    if as_text or not types <= _NUMBER_TYPES:
+        return _texts(cells, name, path, as_text=as_text)
     try:
         numbers = np.array(cells, dtype=np.float64)  # None becomes NaN
     except OverflowError:
-        raise bad_data(f"column {name!r} has integers that are too large", path) from None
+        problem = f"column {name!r} has integers that are too large"
+        raise bad_data(problem, path, field=name) from None
     return _finite(numbers, name, path)
 
 
 def _finite(numbers: Floats, name: str, path: str) -> Floats:
     """The numbers, which may be missing but not infinite."""
-    if np.isinf(numbers).any():
-        raise bad_data(f"column {name!r} has values that are not finite", path)
+    is_infinite = np.isinf(numbers)
+    if is_infinite.any():
+        problem = f"column {name!r} has values that are not finite"
+        raise bad_data(problem, path, field=name)
     return numbers
 
 
-def _texts(cells: Sequence[Any], name: str, path: str) -> Texts:
-    """Cells of any types as text.
+def _texts(cells: Sequence[Any], name: str, path: str, *, as_text: bool) -> Texts:
+    """Cells of any types as text; numbers remain numbers, as `NumberText`, unless `as_text`.
 
     Each different cell is converted once. True equals 1, so cells of a column that has both are
     converted one by one.
     """
     types = set(map(type, cells))
-    has_truth_values = bool(types & {bool, np.bool_})
-    if has_truth_values and len(types - {type(None)}) > 1:
-        return Texts.of([_text(cell) for cell in cells])
+    if _has_truth_values_and_others(types):
+        return Texts.of([_text(cell, as_text) for cell in cells])
     try:
-        numbers = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+        distinct = list(dict.fromkeys(cells))
     except TypeError:
-        kinds = ", ".join(sorted(kind.__name__ for kind in types))
-        raise bad_data(f"column {name!r} has cells of the types {kinds}", path) from None
-    codes = np.fromiter(map(numbers.__getitem__, cells), np.int64, len(cells))
-    found = Texts.of([_text(cell) for cell in numbers])
-    return Texts(found.codes[codes], found.texts)
+        names = sorted(kind.__name__ for kind in types)
+        problem = f"column {name!r} has cells of the types {', '.join(names)}"
+        raise bad_data(problem, path, field=name) from None
+    texts = Texts.of([_text(cell, as_text) for cell in distinct])
+    numbers = {cell: number for number, cell in enumerate(distinct)}
+    of_cells = map(numbers.__getitem__, cells)
+    codes = np.fromiter(of_cells, np.int64, len(cells))
+    return Texts(texts.codes[codes], texts.texts)
 
 
-def _text(cell: object) -> str:
+def _has_truth_values_and_others(types: set[type]) -> bool:
+    """Whether a column with these types of cells has truth values and other ones."""
+    if types.isdisjoint((bool, np.bool_)):
+        return False
+    return not types <= _TRUTH_TYPES
+
+
+def _text(cell: object, as_text: bool) -> str:
     """A cell as a CSV file would have it; empty if it is missing."""
     if isinstance(cell, str):
         return cell.strip()
+    if type(cell) in _PLAIN_NUMBERS and cell == cell:  # as nearly always: what follows is slow
+        return _number_text(number_text(cell), as_text)
     if _is_missing(cell):
         return ""
     if isinstance(cell, bool | np.bool_):
         return str(cell)
+    if isinstance(cell, Decimal):
+        return _number_text(str(cell), as_text)
     if isinstance(cell, Real):
-        return number_text(cell)
+        return _number_text(number_text(cell), as_text)
     if isinstance(cell, date | time):  # also datetime and pandas' Timestamp
         return cell.isoformat()
     return str(cell).strip()
+
+
+def _number_text(text: str, as_text: bool) -> str:
+    """The text of a number, which remains one unless `as_text`."""
+    return text if as_text else NumberText(text)
 
 
 def _is_missing(cell: object) -> bool:

@@ -9,6 +9,8 @@ from the start.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +22,7 @@ from ahpatron_cli.data.cells import (
     Cells,
     DateFormat,
     LabelKind,
+    Spelling,
     Texts,
     Values,
     category_name,
@@ -48,6 +51,48 @@ class _Event(NamedTuple):
     is_indicator: bool = False
 
 
+@dataclass
+class _Labels:
+    """Labels up to some row, and what they are."""
+
+    codes: dict[str, float]
+    kind: LabelKind
+    path: str
+    """The name of the stream, for errors."""
+
+    def add(self, text: str) -> None:
+        """Add the code of a label if it is new."""
+        if not self.codes:
+            self.kind = _kind_of_first(text)
+        key = label_key(text, self.kind)
+        known = {label_key(name, self.kind) for name in self.codes}
+        if key is not None and key in known:
+            return
+        if self.kind == "boolean" and key is not None:
+            self.codes[key] = 1.0 if key == "True" else -1.0
+            return
+        self._check_room(text)
+        if self.kind == "number" and key is not None:
+            self.codes[key] = float(key)
+            return
+        code = _next_code(self.codes)
+        self.codes[text] = float(code)
+        self.kind = "text"
+
+    def _check_room(self, text: str) -> None:
+        """Refuse a further label if two are all there can be, or if there are too many."""
+        count = len(self.codes)
+        is_whole_pair = count == 2 and _is_pair(self.codes)
+        if self.kind == "boolean" or is_whole_pair:
+            names = ", ".join(self.codes)
+            problem = f"a third label: {text!r}"
+            hint = f"the labels are {names}; `--classes A,B,C` names all labels before"
+            raise bad_data(problem, self.path, hint=hint)
+        if count >= MAX_CLASSES:
+            problem = f"more than {MAX_CLASSES:,} different labels"
+            raise bad_data(problem, self.path)
+
+
 class Growth:
     """Adds to a schema what appears in the rows of a live stream.
 
@@ -68,71 +113,95 @@ class Growth:
         self._slash_format = options.date_format
         self._max_features = max_features
         self._path = path
-        self._columns = {column.name: column for column in schema.columns}
-        self._numbers = {column.name: number for number, column in enumerate(schema.columns)}
-        self._known = {column.name: set(column.categories) for column in schema.columns}
+        self._others = schema.columns_without_features()
+        self._columns: dict[str, Column] = {}
+        self._numbers: dict[str, int] = {}
+        self._known: dict[str, set[str]] = {}
+        """Categories by column."""
         self._names: dict[str, dict[str, str]] = {}
         """Name of the category of each text that occurred, by column; of few texts."""
-        places = [place for column in schema.columns for place in column.all_places]
-        self._features = max(places, default=0)
+        self._features = 0
+        for column in schema.columns:
+            self._register(column)
+            self._features = max([self._features, *column.all_places])
+
+    def _register(self, column: Column) -> None:
+        """Take note of a column of the schema."""
+        name = column.name
+        self._numbers[name] = len(self._columns)
+        self._columns[name] = column
+        self._known[name] = set(column.categories)
+
+    def has_columns(self, names: Iterable[str]) -> bool:
+        """Whether all of these columns are known, or are no features."""
+        return self._others.union(self._columns).issuperset(names)
 
     def admit_labels(self, cells: Cells) -> None:
         """Add the labels of rows that have no other cells."""
-        self.schema.labels.update(self._new_labels(cells))
+        labels = self._new_labels(cells)
+        self._set_labels(labels)
 
     def admit(self, cells: Cells) -> None:
         """Add what is new in these rows; a `UserError`, and nothing is added, if one is faulty."""
-        others = {self.schema.label, self.schema.id, *self.schema.dropped}
-        names = [name for name in cells.columns if name not in others]
-        new: list[Column] = []
+        names = [name for name in cells.columns if name not in self._others]
+        new = {name: Column(name, "unknown") for name in names if name not in self._columns}
+        columns = self._columns | new
         kinds: dict[str, Kind] = {}
         for name in names:
-            column = self._columns.get(name)
-            if column is None:
-                column = Column(name, "unknown")
-                new.append(column)
-            kinds[name] = self._checked(column, cells)
+            kinds[name] = self._checked(columns[name], cells)
         labels = self._new_labels(cells)
-        for name in self._columns:
-            if name not in cells.columns:  # keys that none of these rows has
+        for name, column in self._columns.items():
+            if name not in cells.columns:  # a key that none of these rows has
                 cells.columns[name] = np.full(len(cells.lines), np.nan)
-        self._check_room(len(self._columns) + len(new))
-        for column in new:
+                kinds[name] = self._checked(column, cells)
+        self._check_room(len(columns))
+        for column in new.values():
             self.schema.columns.append(column)
-            self._numbers[column.name] = len(self._columns)
-            self._columns[column.name] = column
-            self._known[column.name] = set()
+            self._register(column)
         self._add_features(cells, kinds)
-        self.schema.labels.update(labels)
+        self._set_labels(labels)
+
+    # Types ----------------------------------------------------------------------------------------
 
     def _checked(self, column: Column, cells: Cells) -> Kind:
         """The type of a column after these rows; an error for a cell that does not fit it."""
+        kind = self._kind(column, cells)
+        is_refused = self.schema.missing == "refuse"
+        if kind == "missing" and is_refused:
+            raise no_value(column.name, self._path, int(cells.lines[0]))
+        if is_refused or not _fits_any_cell(kind, cells.columns[column.name]):
+            self._check_cells(column, cells, kind)
+        return kind
+
+    def _kind(self, column: Column, cells: Cells) -> Kind:
+        """The type of a column: as it is known, or that of its first cell."""
+        if column.kind != "unknown":
+            return column.kind
+        name = column.name
+        is_category = name in self._categories
+        return self._first_kind(cells.columns[name], cells.spelling, is_category=is_category)
+
+    def _check_cells(self, column: Column, cells: Cells, kind: Kind) -> None:
+        """Refuse a cell that does not fit a column of this type."""
         name = column.name
         values = cells.columns[name]
-        kind: Kind = column.kind if column.kind != "unknown" else "missing"
-        is_category = name in self._categories
-        if kind == "missing":
-            kind = self._first_kind(values, is_category=is_category)
-        missing = self.schema.missing
-        if kind == "missing" and missing == "refuse":
-            raise no_value(name, self._path, int(cells.lines[0]))
-        if kind == "category" and missing != "refuse":
-            return kind  # any cell is one
-        if kind == "number" and isinstance(values, np.ndarray) and missing != "refuse":
-            return kind
-        if kind == "missing":
-            return kind
         as_read = msgspec.structs.replace(column, kind=kind)
         if kind == "date" and column.kind == "unknown":
             as_read.date_format = self._date_format(column, cells)
-        rows = faulty_rows(values, as_read, self.schema, is_category=kind == "category")
-        if rows:
-            line = int(cells.lines[rows[0]])
-            cell = cell_text(values, rows[0])
-            if cell in MISSING:
-                raise no_value(name, self._path, line)
-            raise mixed(name, kind, cell=cell, path=self._path, line=line)
-        return kind
+        rows = faulty_rows(
+            values,
+            as_read,
+            cells.spelling,
+            may_be_missing=self.schema.missing != "refuse",
+            is_category=kind == "category",
+        )
+        if not rows:
+            return
+        line = int(cells.lines[rows[0]])
+        cell = cell_text(values, rows[0])
+        if cell in MISSING:
+            raise no_value(name, self._path, line)
+        raise mixed(name, kind, cell=cell, path=self._path, line=line)
 
     def _date_format(self, column: Column, cells: Cells) -> DateFormat:
         """How the first date of a column is written; an error if it can be read in two ways."""
@@ -142,16 +211,18 @@ class Growth:
             return "ISO"
         cell = cell_text(values, row)
         formats = list(readings(cell))
-        if self._slash_format in formats and self._slash_format is not None:
-            return self._slash_format
+        said = self._slash_format
+        if said is not None and said in formats:
+            return said
         if len(formats) > 1:
             problem = f"column {column.name!r} has dates that can be read in two ways: {cell!r}"
             line = int(cells.lines[row])
             hint = f"give `--date-format {formats[0]}` or `--date-format {formats[1]}`"
-            raise bad_data(problem, self._path, line=line, hint=hint)
+            raise bad_data(problem, self._path, line=line, hint=hint, field=column.name)
         return formats[0]
 
-    def _first_kind(self, values: Values, *, is_category: bool) -> Kind:
+    @staticmethod
+    def _first_kind(values: Values, spelling: Spelling, *, is_category: bool) -> Kind:
         """The type of the first cell with a value; `missing` if there is none."""
         row = _first_row(values, is_missing=False)
         if row is None:
@@ -160,7 +231,7 @@ class Growth:
             return "category"
         if isinstance(values, Texts):
             cell = cell_text(values, row)
-            kind, _ = kind_of(cell, self.schema.spelling, is_category=False)
+            kind, _ = kind_of(cell, spelling, is_category=False)
             return kind
         return "number" if isinstance(values, np.ndarray) else "date"
 
@@ -177,37 +248,52 @@ class Growth:
         events: list[_Event] = []
         for name, kind in kinds.items():
             column = self._columns[name]
-            number = self._numbers[name]
-            events += self._events(column, cells, kind, number=number)
-        events.sort(key=lambda event: (event.row, event.number, event.is_indicator))
+            events += self._events(column, cells, kind)
+            events += self._indicator_events(column, cells)
+        events.sort(key=_order)
         for event in events:
             self._add(event)
 
-    def _events(self, column: Column, cells: Cells, kind: Kind, *, number: int) -> list[_Event]:
-        """The features that a column needs for these cells."""
-        values = cells.columns[column.name]
-        found: list[_Event] = []
+    def _events(self, column: Column, cells: Cells, kind: Kind) -> list[_Event]:
+        """The features that a column needs for the values in these cells; sets its type."""
         if kind == "category":
-            column.kind = "category"
-            texts = _as_texts(values)
-            for text, _, row in texts.counts():
-                name = self._category(column.name, text)
-                if name is not None and name not in self._known[column.name]:
-                    found.append(_Event(row, number, column=column, category=name))
-        elif kind != "missing" and column.kind == "unknown":
             column.kind = kind
-            first = _first_row(values, is_missing=False) or 0
-            if kind == "date":
-                column.date_format = self._date_format(column, cells)
-                one = _one(column.name, values, first)
-                day = column.numbers(one, self._path, self.schema.spelling)
-                column.fill = float(day[0])
-            found.append(_Event(first, number, column=column, category=None))
-        if self.schema.missing == "indicator" and not column.indicator:
-            gap = _first_row(values, is_missing=True)
-            if gap is not None:
-                found.append(_Event(gap, number, column=column, category=None, is_indicator=True))
+            return self._category_events(column, cells)
+        if kind == "missing" or column.kind != "unknown":
+            return []
+        column.kind = kind
+        values = cells.columns[column.name]
+        first = _first_row(values, is_missing=False) or 0
+        if kind == "date":
+            column.date_format = self._date_format(column, cells)
+            cell = values[first : first + 1]
+            one = Cells(np.array([first]), {column.name: cell})
+            day = column.numbers(one, self._path)
+            column.fill = float(day[0])
+        number = self._numbers[column.name]
+        return [_Event(first, number, column=column, category=None)]
+
+    def _category_events(self, column: Column, cells: Cells) -> list[_Event]:
+        """The features of the categories that are new in these cells."""
+        number = self._numbers[column.name]
+        known = self._known[column.name]
+        texts = _as_texts(cells.columns[column.name])
+        found = []
+        for text, _, row in texts.counts():
+            name = self._category(column.name, text)
+            if name is not None and name not in known:
+                found.append(_Event(row, number, column=column, category=name))
         return found
+
+    def _indicator_events(self, column: Column, cells: Cells) -> list[_Event]:
+        """The indicator of a column, if the first of its cells is missing here."""
+        if self.schema.missing != "indicator" or column.indicator:
+            return []
+        gap = _first_row(cells.columns[column.name], is_missing=True)
+        if gap is None:
+            return []
+        number = self._numbers[column.name]
+        return [_Event(gap, number, column=column, category=None, is_indicator=True)]
 
     def _category(self, column: str, text: str) -> str | None:
         """The name of the category of a cell; None if it is missing."""
@@ -252,57 +338,51 @@ class Growth:
 
     # Labels ---------------------------------------------------------------------------------------
 
-    def _new_labels(self, cells: Cells) -> dict[str, float]:
-        """The labels that have no code yet, with their codes."""
+    def _set_labels(self, labels: _Labels) -> None:
+        self.schema.labels.update(labels.codes)
+        self.schema.label_kind = labels.kind
+
+    def _new_labels(self, cells: Cells) -> _Labels:
+        """The labels up to these rows; those that are new have codes now."""
         schema = self.schema
+        labels = _Labels(dict(schema.labels), schema.label_kind, self._path)
         if not schema.has_open_labels or schema.label not in cells.columns:
-            return schema.labels
+            return labels
         texts = cells.texts(schema.label)
-        firsts = sorted((row, text) for text, _, row in texts.counts() if text not in MISSING)
-        codes = dict(schema.labels)
-        kind = schema.label_kind
-        for row, text in firsts:
-            if not codes:
-                kind = _kind_of_first(text)
+        found = [(row, text) for text, _, row in texts.counts() if text not in MISSING]
+        for row, text in sorted(found):
             try:
-                kind = self._add_label(text, codes, kind)
+                labels.add(text)
             except UserError as error:
                 line = int(cells.lines[row])
-                raise bad_data(error.problem, self._path, line=line, hint=error.hint) from None
-        schema.label_kind = kind
-        return codes
+                raise bad_data(
+                    error.problem, self._path, line=line, hint=error.hint, field=schema.label
+                ) from None
+        return labels
 
-    def _add_label(self, text: str, codes: dict[str, float], kind: LabelKind) -> LabelKind:
-        """Add the code of a label if it is new; return what the labels are then."""
-        key = label_key(text, kind)
-        known = {label_key(name, kind) for name in codes}
-        if key is not None and key in known:
-            return kind
-        if kind == "boolean" and key is not None:
-            codes[key] = 1.0 if key == "True" else -1.0
-            return kind
-        if kind == "boolean" or (_is_pair(codes) and len(codes) == 2):
-            names = ", ".join(codes)
-            hint = f"the labels are {names}; `--classes A,B,C` names all labels before"
-            raise bad_data(f"a third label: {text!r}", self._path, hint=hint)
-        if len(codes) >= MAX_CLASSES:
-            raise bad_data(f"more than {MAX_CLASSES:,} different labels", self._path)
-        if kind == "number" and key is not None:
-            codes[key] = float(key)
-            return kind
-        codes[text] = float(_next_code(codes))
-        return "text"
+
+def _order(event: _Event) -> tuple[int, int, bool]:
+    """By what events are sorted."""
+    return event.row, event.number, event.is_indicator
+
+
+def _fits_any_cell(kind: Kind, values: Values) -> bool:
+    """Whether no cell of these, missing or not, can be of another type than `kind`."""
+    if kind == "number":
+        return isinstance(values, np.ndarray)
+    return kind in ("category", "missing")
 
 
 def _is_pair(codes: dict[str, float]) -> bool:
     """Whether labels are a pair that needs no declaration."""
     values = set(codes.values())
-    return any(values <= set(pair) for pair in PLAIN_PAIRS)
+    return any(map(values.issubset, PLAIN_PAIRS))
 
 
 def _next_code(codes: dict[str, float]) -> int:
     """A whole number that is no code yet."""
-    return int(max([FIRST_CLASS - 1.0, *codes.values()])) + 1
+    largest = max(codes.values(), default=0.0)
+    return max(FIRST_CLASS, int(largest) + 1)
 
 
 def _kind_of_first(text: str) -> LabelKind:
@@ -316,12 +396,8 @@ def _kind_of_first(text: str) -> LabelKind:
 
 def _as_texts(values: Values) -> Texts:
     """The cells of a column as text."""
-    return Cells(np.arange(len(values)), {"": values}).texts("")
-
-
-def _one(name: str, values: Values, row: int) -> Cells:
-    """One cell of a column."""
-    return Cells(np.array([row]), {name: values[row : row + 1]})
+    rows = np.arange(len(values))
+    return Cells(rows, {"": values}).texts("")
 
 
 def _first_row(values: Values, *, is_missing: bool) -> int | None:

@@ -44,7 +44,7 @@ class Inferred(NamedTuple):
     """Columns in which every cell is a number, with whether more than a tenth of them are 0."""
 
 
-def infer(
+def infer_schema(
     reader: CsvReader | ArrowReader | JsonReader,
     options: TableOptions,
     batches: Iterable[Cells],
@@ -104,7 +104,7 @@ def _schema(
     )
 
 
-def infer_features(
+def infer_schema_without_labels(
     names: Sequence[str],
     options: TableOptions,
     batches: Iterable[Cells],

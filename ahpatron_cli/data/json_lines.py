@@ -9,8 +9,10 @@ but numbers.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -28,6 +30,13 @@ MAX_DEPTH = 50
 """Largest number of objects inside each other."""
 Row = dict[str, Any]
 """A decoded line."""
+_NUMBER_TYPES = {int, float, type(None)}
+"""Types of the cells that a list may have."""
+_NESTED_TYPES = {dict, list}
+
+
+class NewColumnError(Exception):
+    """JSON lines have a column that the first ones did not have."""
 
 
 class JsonReader:
@@ -38,6 +47,8 @@ class JsonReader:
     """
 
     may_lack_columns = True
+    expected: Set[str] | None = None
+    """The columns that `batches` expects; any other one is a `NewColumnError`. None: all."""
 
     def __init__(
         self,
@@ -59,9 +70,10 @@ class JsonReader:
 
     def read_names(self) -> None:
         """Read all lines to know the names of all columns."""
-        names: dict[str, None] = dict.fromkeys(self.names)
+        names = dict.fromkeys(self.names)
         for _, rows in self._sound_rows():
-            names.update(dict.fromkeys(_keys(rows)))
+            found = _keys(rows)
+            names |= dict.fromkeys(found)
         self.names = list(names)
 
     def read_first_names(self) -> None:
@@ -80,8 +92,13 @@ class JsonReader:
         copied: Collection[str] = (),
     ) -> Iterator[Cells]:
         """Batches of the `used` columns, those in `text` as text; see `CsvReader.batches`."""
+        as_text = {*text, *copied}
         for lines, rows in self._sound_rows():
-            yield self._cells(rows, lines, used, text={*text, *copied})
+            if self.expected is not None:
+                names = _keys(rows)
+                if not self.expected >= set(names):
+                    raise NewColumnError
+            yield self._cells(rows, lines, used, text=as_text)
 
     def pieces(self) -> Iterator[bytes]:
         """The text in pieces that end at a line end, for `parse`."""
@@ -90,7 +107,8 @@ class JsonReader:
     def parse(self, raw: bytes, line: int, text: Collection[str]) -> Cells:
         """The cells of all columns in these lines; a `UserError` if one line is faulty."""
         rows, lines = self._rows(raw, line)
-        return self._cells(rows, lines, _keys(rows), text)
+        names = _keys(rows)
+        return self._cells(rows, lines, names, text=text)
 
     def _sound_rows(self) -> Iterator[tuple[list[int], list[Row]]]:
         """Yield the objects of each piece of text with the numbers of their lines."""
@@ -120,23 +138,37 @@ class JsonReader:
 
     def _rows(self, raw: bytes, first: int) -> tuple[list[Row], list[int]]:
         """The flat objects of these lines, with the numbers of their lines."""
-        if len(raw) > MAX_LINE and raw.find(b"\n") % (len(raw) + 1) > MAX_LINE:
+        first_line = raw[: MAX_LINE + 1]
+        if len(first_line) > MAX_LINE and b"\n" not in first_line:
             raise bad_data(f"a line may hold {MAX_LINE >> 20} MiB at most", self.path, first)
-        texts, lines = _separate(raw, first)
-        try:
-            rows: list[Any] = self._decoder.decode_lines(b"\n".join(texts))
-            if len(rows) != len(texts) or set(map(type, rows)) - {dict}:
-                raise ValueError
-            if not all(map(_is_braced, texts)):  # else an object may go on in the next line
-                raise ValueError
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            raise self._fault(texts, lines) from None
+        whole = raw.removesuffix(b"\n")
+        texts = whole.split(b"\n")
+        lines = list(range(first, first + len(texts)))
+        if not _are_braced(whole, len(texts)):
+            texts, lines = _without_blanks(texts, first)
+            whole = b"\n".join(texts)
+            if texts and not _are_braced(whole, len(texts)):  # an object may go on in the next line
+                raise self._fault(texts, lines)
+        rows = self._decoded(whole, len(texts))
+        if rows is None:
+            raise self._fault(texts, lines)
+        flat = rows
+        if _has_nested(raw, rows):  # checked first: objects that are nested too deeply end here
+            flat = [self._flat(row, line) for row, line in zip(rows, lines, strict=True)]
         if _may_have_duplicates(raw, rows):
-            self._refuse_duplicates(texts, lines)
-        types = {type(cell) for row in rows for cell in row.values()}
-        if types & {dict, list}:
-            rows = [self._flat(row, line) for row, line in zip(rows, lines, strict=True)]
-        return rows, lines
+            for text, line in zip(texts, lines, strict=True):
+                self._refuse_duplicates(text, line)
+        return flat, lines
+
+    def _decoded(self, text: bytes, lines: int) -> list[Row] | None:
+        """The objects of so many lines, none of them blank; None if a line is not one object."""
+        try:
+            rows: list[Any] = self._decoder.decode_lines(text)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        types = set(map(type, rows))
+        are_objects = types.issubset({dict})
+        return rows if are_objects and len(rows) == lines else None
 
     def _fault(self, texts: Sequence[bytes], lines: Sequence[int]) -> UserError:
         """The error of the first of these lines that is no object."""
@@ -164,24 +196,25 @@ class JsonReader:
             return "each line must be one JSON object"
         return None
 
-    def _refuse_duplicates(self, texts: Sequence[bytes], lines: Sequence[int]) -> None:
+    def _refuse_duplicates(self, text: bytes, line: int) -> None:
         """Refuse an object with two equal keys."""
-        for text, line in zip(texts, lines, strict=True):
 
-            def checked(pairs: list[tuple[str, Any]], line: int = line) -> None:
-                keys = [key for key, _ in pairs]
-                for key in keys:
-                    if keys.count(key) > 1:
-                        raise bad_data(f"the key {key!r} occurs twice", self.path, line)
+        def checked(pairs: list[tuple[str, Any]]) -> None:
+            keys = [key for key, _ in pairs]
+            for key, count in Counter(keys).items():
+                if count > 1:
+                    problem = f"the key {key!r} occurs twice"
+                    raise bad_data(problem, self.path, line, field=key)
 
-            json.loads(text, object_pairs_hook=checked, parse_int=_ignored, parse_float=_ignored)
+        json.loads(text, object_pairs_hook=checked, parse_int=_ignored, parse_float=_ignored)
 
     def _flat(self, row: Row, line: int) -> Row:
         """The cells of an object by their paths."""
         flat: Row = {}
         for name, cell in self._leaves(row, "", MAX_DEPTH, line=line):
             if name in flat:
-                raise bad_data(f"two values have the name {name!r}", self.path, line)
+                problem = f"two values have the name {name!r}"
+                raise bad_data(problem, self.path, line, field=name)
             flat[name] = cell
         return flat
 
@@ -195,9 +228,9 @@ class JsonReader:
             if isinstance(cell, dict):
                 yield from self._leaves(cell, f"{name}.", depth - 1, line=line)
             elif isinstance(cell, list):
-                if set(map(type, cell)) - {int, float, type(None)}:
+                if not _are_numbers(cell):
                     problem = f"{name!r} is a list of something else than numbers"
-                    raise bad_data(problem, self.path, line)
+                    raise bad_data(problem, self.path, line, field=name)
                 for number, one in enumerate(cell):
                     yield f"{name}.{number}", one
             else:
@@ -209,32 +242,34 @@ class JsonReader:
         """The `used` columns of these objects."""
         columns: dict[str, Values] = {}
         for name in used:
-            cells = [row.get(name) for row in rows]
+            cells = _cells_of(rows, name)
             try:
                 columns[name] = list_values(cells, name, self.path, as_text=name in text)
             except UserError as error:
-                row = max(range(len(cells)), key=lambda row: _size(cells[row]))
-                raise bad_data(error.problem, self.path, lines[row]) from None
-        return Cells(np.array(lines, dtype=np.int64), columns)
+                sizes = list(map(_size, cells))
+                largest = sizes.index(max(sizes))
+                raise bad_data(error.problem, self.path, lines[largest], field=name) from None
+        numbers = np.array(lines, dtype=np.int64)
+        return Cells(numbers, columns)
 
 
 def _keys(rows: Sequence[Row]) -> list[str]:
     """All keys of these objects, in the order in which they occur."""
-    first = rows[0].keys() if rows else {}.keys()
-    if all(row.keys() == first for row in rows):
-        return list(first)
-    return list(dict.fromkeys(key for row in rows for key in row))
+    orders = dict.fromkeys(map(tuple, rows))  # usually one
+    keys = chain.from_iterable(orders)
+    return list(dict.fromkeys(keys))
 
 
-def _separate(raw: bytes, first: int) -> tuple[list[bytes], list[int]]:
+def _cells_of(rows: Sequence[Row], name: str) -> list[Any]:
+    """The cells of a column; None where it is absent."""
+    try:
+        return list(map(itemgetter(name), rows))
+    except KeyError:
+        return [row.get(name) for row in rows]
+
+
+def _without_blanks(texts: Sequence[bytes], first: int) -> tuple[list[bytes], list[int]]:
     """The lines that are not blank, without spaces around them, and their numbers."""
-    texts = raw.split(b"\n")
-    if not texts[-1]:
-        texts.pop()
-    count = len(texts)
-    compact = raw.count(b"}\n{") == count - 1 and raw.startswith(b"{")
-    if compact and texts and texts[-1].endswith(b"}"):
-        return texts, list(range(first, first + count))
     found: list[bytes] = []
     lines: list[int] = []
     for line, text in enumerate(texts, first):
@@ -245,14 +280,28 @@ def _separate(raw: bytes, first: int) -> tuple[list[bytes], list[int]]:
     return found, lines
 
 
-def _is_braced(text: bytes) -> bool:
-    """Whether a line begins and ends with a brace."""
-    return text.startswith(b"{") and text.endswith(b"}")
+def _are_braced(text: bytes, lines: int) -> bool:
+    """Whether each of these lines begins and ends with a brace."""
+    if not text.startswith(b"{"):
+        return False
+    if not text.endswith(b"}"):
+        return False
+    between = text.count(b"}\n{")
+    return between == lines - 1
+
+
+def _has_nested(raw: bytes, rows: Sequence[Row]) -> bool:
+    """Whether a cell is an object or a list."""
+    if b"[" not in raw and raw.count(b"{") == len(rows):
+        return False
+    of_rows = map(dict.values, rows)
+    types = map(type, chain.from_iterable(of_rows))
+    return not _NESTED_TYPES.isdisjoint(types)
 
 
 def _may_have_duplicates(raw: bytes, rows: Sequence[Row]) -> bool:
     """Whether keys may occur twice: if there are more colons than keys and colons in texts."""
-    if b"\\u003" in raw.lower():
+    if b"\\u003" in raw:
         return True
     colons = raw.count(b":")
     keys = sum(map(len, rows))
@@ -261,9 +310,17 @@ def _may_have_duplicates(raw: bytes, rows: Sequence[Row]) -> bool:
     return colons != sum(map(_colons, rows))
 
 
+def _are_numbers(cells: Sequence[Any]) -> bool:
+    """Whether these cells of a list are numbers or null."""
+    types = set(map(type, cells))
+    return types <= _NUMBER_TYPES
+
+
 def _size(cell: object) -> int:
     """Size of an integer; 0 for all else."""
-    return abs(cell) if isinstance(cell, int) else 0
+    if not isinstance(cell, int):
+        return 0
+    return abs(cell)
 
 
 def _colons(cell: Any) -> int:
@@ -271,8 +328,9 @@ def _colons(cell: Any) -> int:
     if isinstance(cell, str):
         return cell.count(":")
     if isinstance(cell, dict):
-        inner = sum(map(_colons, cell.values())) + sum(key.count(":") for key in cell)
-        return int(len(cell) + inner)
+        of_keys = sum(map(_colons, cell))
+        of_cells = sum(map(_colons, cell.values()))
+        return len(cell) + of_keys + of_cells
     if isinstance(cell, list):
         return sum(map(_colons, cell))
     return 0

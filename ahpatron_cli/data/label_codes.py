@@ -93,6 +93,11 @@ class LabelCodes:
             return ()
         return tuple(map(int_if_integral, self.appearing.labels))
 
+    @property
+    def may_appear(self) -> bool:
+        """Whether labels appear that nothing has named."""
+        return self.appearing is not None and self.appearing.is_open
+
     @cached_property
     def _fixed(self) -> tuple[float, ...]:
         """The labels, integral ones as ints; empty if fewer than two are known."""

@@ -101,9 +101,9 @@ OTHER = "other"
 
 def describe(labels: Labels) -> str | None:
     """Note on how the labels were encoded; None for -1 and +1."""
-    if len(labels) > 2:
+    if len(labels) != 2:
         known = [label for label in labels if label is not None]
-        return f"{len(labels)} classes: {show_all(known)}"
+        return f"{count_of_classes(labels)}: {show_all(known)}"
     negative, positive = labels
     assert positive is not None
     if negative is None:
@@ -111,6 +111,11 @@ def describe(labels: Labels) -> str | None:
     if (negative, positive) == PLAIN_PAIRS[0]:
         return None
     return f"label {show(negative)} counts as -1, label {show(positive)} as +1"
+
+
+def count_of_classes(labels: Labels) -> str:
+    """The number of classes as text; on a stream there may be one so far."""
+    return "1 class" if len(labels) == 1 else f"{len(labels):,} classes"
 
 
 def show(label: float) -> str:

@@ -29,17 +29,19 @@ def split(cells: Cells, features: Sequence[str], label: str) -> Iterator[tuple[C
             yield cells, False
             return
     alone = is_empty & ~_missing(cells.texts(label))
-    cuts = np.flatnonzero(alone[1:] != alone[:-1]) + 1
-    for start, stop in pairwise([0, *cuts.tolist(), len(alone)]):
-        part = slice(start, stop)
-        columns = {name: values[part] for name, values in cells.columns.items()}
-        yield Cells(cells.lines[part], columns), bool(alone[start])
+    changes = np.diff(alone)
+    starts = np.flatnonzero(changes) + 1
+    bounds = [0, *starts.tolist(), len(alone)]
+    for start, stop in pairwise(bounds):
+        run = cells.part(slice(start, stop))
+        yield run, bool(alone[start])
 
 
 def _missing(values: Values) -> Flags:
     """Which cells of a column are missing."""
     if isinstance(values, Texts):
-        by_text = np.array([text in MISSING for text in values.texts], dtype=bool)
+        are_missing = [text in MISSING for text in values.texts]
+        by_text = np.array(are_missing, dtype=bool)
         return by_text[values.codes]
     if isinstance(values, Dates):
         return np.asarray(np.isnat(values.moments))
@@ -59,7 +61,6 @@ def label_batch(cells: Cells, schema: Schema, path: str) -> Batch:
         values=np.empty(0),
         width=1,
     )
-    ids = np.array(cells.texts(schema.id).tolist(), dtype=object)
     labels = schema.label_numbers(cells, path)
     alone = np.ones(count, dtype=bool)
-    return Batch(rows, labels, cells.lines, ids=ids, label_only=alone)
+    return Batch(rows, labels, cells.lines, ids=schema.ids(cells), label_only=alone)

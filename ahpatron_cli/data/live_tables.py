@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
-from ahpatron_cli.data.cells import Cells, Values
+from ahpatron_cli.data.cells import Cells
 from ahpatron_cli.data.faults import FaultyRow, OnFaultyRow
 from ahpatron_cli.data.file_formats import open_live
 from ahpatron_cli.data.growth import Growth
@@ -23,7 +23,7 @@ from ahpatron_cli.data.source import MAX_LINE, Source
 from ahpatron_cli.data.table_labels import infer_labels
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.table_statistics import TableStatistics
-from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.errors import NoRowsError, UserError, bad_data, usage
 from ahpatron_cli.settings import Data
 from ahpatron_cli.signals import StreamEnded
 
@@ -31,9 +31,9 @@ from ahpatron_cli.signals import StreamEnded
 class LiveTableReader(Reader):
     """Reader of a table that passes on each row when it has arrived.
 
-    Without a schema, or with an open one, what is new in a row is added to the schema. A batch with
-    a faulty row is read again in halves, until the row is alone; rows that are read together are
-    thus the same as rows that are read one by one.
+    Without a schema, or with an open one, what is new in a row is added to the schema. A piece with
+    a faulty row, or with a key that was not seen before, is read again in halves, until that row is
+    alone; rows that are read together are thus the same as rows that are read one by one.
     """
 
     def __init__(
@@ -52,21 +52,21 @@ class LiveTableReader(Reader):
         self._has_late_labels = has_late_labels
         self._line = 1
         on_long_line = None if on_faulty_row is None else self._skip_long_line
-        self._spelling = options.spelling if schema is None else schema.spelling
+        self._spelling = options.spelling
+        if schema is not None:
+            self._spelling = schema.spelling(options.decimal, options.date_format)
         self._format = open_live(source, on_long_line, self._spelling)
         if isinstance(self._format, JsonReader):
             self.format = "jsonl"
         else:
             self.header_lines = self._format.line - 1
+        self._categories = frozenset(options.category)
         self.unseen = Unseen()
         """Counts of cells that did not occur in training."""
         if schema is None:
             self._check(options)
             schema = self._open_schema(options)
-        id_column = schema.id
-        if id_column not in self._format.names and not isinstance(self._format, JsonReader):
-            id_column = None
-        self.schema: Schema = msgspec.structs.replace(schema, id=options.id or id_column)
+        self.schema: Schema = msgspec.structs.replace(schema, id=self._id_column(schema, options))
         self._growth: Growth | None = None
         if schema.is_open and may_grow:
             room = data.max_features
@@ -75,7 +75,22 @@ class LiveTableReader(Reader):
             self._growth = Growth(self.schema, options, room, self._format.path)
         elif not isinstance(self._format, JsonReader):
             self.schema.check_columns(self._format.names, self._format.path)
-        self.info = FileInfo(len(self.schema.features))
+        self.info = FileInfo(len(self.schema.features), remarks=self._spelling.notes)
+
+    def _id_column(self, schema: Schema, options: TableOptions) -> str | None:
+        """The column of ids: that of --id, or that of the schema if the table has it."""
+        name = options.id
+        if name is None:
+            has_it = isinstance(self._format, JsonReader) or schema.id in self._format.names
+            return schema.id if has_it else None
+        used = {column.name: "a feature of the model" for column in schema.columns}
+        used[schema.label] = "the label of the model"
+        if name in used:
+            raise usage(
+                f"--id: column {name!r} is {used[name]}, and cannot identify rows",
+                "name another column, or train a model with this --id",
+            )
+        return name
 
     def _check(self, options: TableOptions) -> None:
         """Refuse options that do not fit this table."""
@@ -122,13 +137,13 @@ class LiveTableReader(Reader):
                 for batch in self._sound(raw, self._line):
                     self._note(batch)
                     yield batch
-                    if self.rows_read == self._data.limit:
-                        return
+                if self.rows_in_use.ends_at(self.rows_seen):
+                    return
                 self._line = behind
         except StreamEnded:
             pass
         if not self.rows_read and not self.faults:
-            raise bad_data("there are no rows", self._format.path)
+            raise NoRowsError(self._format.path)
         self.info.remarks += tuple(self.unseen.notes)
 
     def _note(self, batch: Batch) -> None:
@@ -143,18 +158,34 @@ class LiveTableReader(Reader):
         self._line += 1
 
     def _sound(self, raw: bytes, line: int) -> Iterator[Batch]:
-        """Yield the rows of these lines; a faulty one is refused after those before it."""
+        """Yield the rows of these lines; a faulty one is refused after those before it.
+
+        What cannot be read together is read in halves, until a row is alone.
+        """
+        if self.rows_in_use.ends_at(self.rows_seen):
+            return
+        middle = _middle(raw)
+        is_whole = True
         try:
-            batches = self._encoded(raw, line)
+            cells = self._format.parse(raw, line, self.schema.text_columns())
+            if middle and self._has_new_keys(cells):
+                is_whole = False
+            else:
+                yield from self._encoded(cells)
         except UserError as fault:
-            middle = _middle(raw)
             if not middle:
                 self._refuse(raw, line, fault)
                 return
+            is_whole = False
+        if not is_whole:
             yield from self._sound(raw[:middle], line)
             yield from self._sound(raw[middle:], line + raw.count(b"\n", 0, middle))
-            return
-        yield from batches
+
+    def _has_new_keys(self, cells: Cells) -> bool:
+        """Whether objects have keys that are not known, and that rows before them did not lack."""
+        if self._growth is None or not isinstance(self._format, JsonReader):
+            return False
+        return not self._growth.has_columns(cells.columns)
 
     def _refuse(self, raw: bytes, line: int, fault: UserError) -> None:
         """Report a faulty line, or raise its fault."""
@@ -163,25 +194,22 @@ class LiveTableReader(Reader):
         text = raw.removesuffix(b"\n").removesuffix(b"\r")
         self._report(FaultyRow(line, text, fault))
 
-    def _encoded(self, raw: bytes, line: int) -> list[Batch]:
-        """The rows of these lines as batches; a `UserError` if one of them is faulty.
+    def _encoded(self, cells: Cells) -> list[Batch]:
+        """Those of these rows that are used, as batches; a `UserError` if one is faulty."""
+        count = len(cells.lines)
+        part = self.rows_in_use.part(self.rows_seen, count)
+        batches = self._batches(cells.part(part)) if part.start < part.stop else []
+        self.rows_seen += count
+        return batches
 
-        Labels without rows are in batches of their own.
-        """
-        cells = self._format.parse(raw, line, self.schema.text_columns())
-        if self._data.limit is not None:
-            left = slice(self._data.limit - self.rows_read)
-            columns: dict[str, Values] = {}
-            for name, values in cells.columns.items():
-                columns[name] = values[left]
-            cells = Cells(cells.lines[left], columns)
-        if not len(cells.lines):
-            return []
-        exact = [self.schema.id] if self.schema.id else []
-        cells = self._spelling.cleaned(cells, exact)
+    def _batches(self, cells: Cells) -> list[Batch]:
+        """Rows as batches; labels without rows are in batches of their own."""
+        exact = [self.schema.id or ""]
+        by_name = self.schema.columns_of_names() | self._categories
+        cells = self._spelling.cleaned(cells, exact, by_name)
         if not self._has_late_labels:
             return [self._batch(cells)]
-        others = {self.schema.label, self.schema.id, *self.schema.dropped}
+        others = self.schema.columns_without_features()
         features = [name for name in cells.columns if name not in others]
         parts = split(cells, features, self.schema.label)
         return [
@@ -201,7 +229,7 @@ class LiveTableReader(Reader):
             self._growth.admit(cells)
         else:
             self._fill(cells)
-        return self.schema.encode(cells, self._format.path, self.unseen)
+        return self.schema.to_batch(cells, self._format.path, self.unseen)
 
     def _fill(self, cells: Cells) -> None:
         """Add the columns of the schema that none of these rows has, with missing cells."""

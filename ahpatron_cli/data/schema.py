@@ -24,14 +24,17 @@ from ahpatron_cli.data.cells import (
     Texts,
     Values,
     category_name,
+    date_text,
     days_in,
+    is_ambiguous_date,
     label_key,
-    looks_like_number,
     number,
     number_text,
+    numbers_by_sign,
+    readings,
 )
 from ahpatron_cli.errors import UserError, bad_data
-from ahpatron_cli.settings import DecimalSign, Tables
+from ahpatron_cli.settings import DecimalSign, SlashFormat, Tables
 
 Flags: TypeAlias = NDArray[np.bool_]
 Shape: TypeAlias = tuple[int, int]
@@ -101,7 +104,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         """Whether some of the categories are numbers: then --category has named this column."""
         return any(number(category) is not None for category in self.categories)
 
-    def numbers(self, cells: Cells, path: str, spelling: Spelling) -> Floats:
+    def numbers(self, cells: Cells, path: str) -> Floats:
         """Number, days or category code of each row; NaN if missing."""
         if self.kind == "category":
             texts = cells.texts(self.name)
@@ -112,7 +115,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         if self.kind == "unknown":
             return np.full(len(cells.lines), np.nan)
         if isinstance(values, Texts):
-            return self._parsed(values, cells, path, spelling)
+            return self._parsed(values, cells, path)
         if isinstance(values, Dates):
             kind = "date"
             found = values.days()
@@ -126,9 +129,11 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
                 raise self._mixed(values, row, cells, path=path)
         return found
 
-    def _parsed(self, texts: Texts, cells: Cells, path: str, spelling: Spelling) -> Floats:
+    def _parsed(self, texts: Texts, cells: Cells, path: str) -> Floats:
         """Number or days of each cell of a column of numbers or dates that has text."""
-        read = spelling.number if self.kind == "number" else partial(days_in, self.date_format)
+        read = cells.spelling.number
+        if self.kind == "date":
+            read = partial(days_in, cells.spelling.slash_format or self.date_format)
         found, wrong = texts.numbers(read)
         if wrong is not None:
             raise self._mixed(texts, wrong, cells, path=path)
@@ -178,6 +183,8 @@ class Unseen:
     def __init__(self) -> None:
         self.categories: Counter[str] = Counter()
         self.missing: Counter[str] = Counter()
+        self.ambiguous_dates: Counter[str] = Counter()
+        """Dates with slashes that could be written otherwise than those in training."""
 
     @property
     def notes(self) -> list[str]:
@@ -192,6 +199,12 @@ class Unseen:
                 "missing here and never in training, taken as the mean of the column or the shares "
                 f"of its categories: {shown}"
             )
+        if self.ambiguous_dates:
+            shown = _counted(self.ambiguous_dates)
+            found.append(
+                "dates with day or month first, read as in training: "
+                f"{shown}; --date-format says otherwise"
+            )
         return found
 
 
@@ -202,6 +215,14 @@ class Feature(NamedTuple):
     values: Any
     """Numbers; of a column that is copied, its cells."""
     column: str
+
+    def take(self, part: slice | Integers) -> Feature:
+        """The feature of some of the rows, in this order."""
+        indices = self.indices
+        if not isinstance(indices, int):
+            indices = indices[part]
+        values = self.values[part]
+        return Feature(indices, values, self.column)
 
 
 class Shares(NamedTuple):
@@ -220,16 +241,20 @@ class Shares(NamedTuple):
         behind = self.first + len(self.values)
         return np.arange(self.first, behind)
 
+    def take(self, part: slice | Integers) -> Shares:
+        """The shares in some of the rows, in this order."""
+        return self._replace(rows=self.rows[part])
+
 
 @dataclass(frozen=True, eq=False)
-class EncodedColumns:
-    """Values of the features of some rows, column by column; rows are made of them when needed.
+class FeatureColumns:
+    """The features of some rows of a table, column by column; rows are made of them when needed.
 
     They are about as large as the table: a column of categories has one feature per row here.
     """
 
-    features: Sequence[Feature]
-    shares: Sequence[Shares]
+    parts: Sequence[Feature | Shares]
+    """What each column of the table gives, by increasing indices unless the schema is open."""
     count: int
     """Number of rows."""
     width: int
@@ -238,27 +263,23 @@ class EncodedColumns:
     def __len__(self) -> int:
         return self.count
 
-    def take(self, part: slice | Integers) -> EncodedColumns:
+    def take(self, part: slice | Integers) -> FeatureColumns:
         """Some of the rows, in this order."""
-        features = []
-        for feature in self.features:
-            indices = feature.indices
-            if not isinstance(indices, int):
-                indices = indices[part]
-            features.append(feature._replace(indices=indices, values=feature.values[part]))
-        shares = [one._replace(rows=one.rows[part]) for one in self.shares]
+        parts = [one.take(part) for one in self.parts]
         count = len(np.arange(self.count)[part])
-        return EncodedColumns(features, shares, count, self.width)
+        return FeatureColumns(parts, count, self.width)
 
     def rows(self) -> Rows:
         """The rows, dense unless there are many categories."""
+        features = [one for one in self.parts if isinstance(one, Feature)]
+        shares = [one for one in self.parts if isinstance(one, Shares)]
         shape = (self.count, self.width)
-        if self.width <= 4 * len(self.features):
-            return _dense(self.features, self.shares, shape)
-        rows = _sparse(self.features, shape)
-        if not self.shares:
+        if self.width <= 4 * len(features):
+            return _dense(features, shares, shape)
+        rows = _sparse(features, shape)
+        if not shares:
             return rows
-        return _with_shares(rows, self.shares)
+        return _with_shares(rows, shares)
 
 
 class Schema(msgspec.Struct, forbid_unknown_fields=True):
@@ -294,6 +315,14 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             names += column.features
         return names
 
+    def columns_with_places(self) -> Iterator[tuple[Column, Sequence[int]]]:
+        """Yield each column with the indices (from 1) of its features."""
+        start = 1
+        for column in self.columns:
+            behind = start + len(column.features)
+            yield column, column.all_places if self.is_open else range(start, behind)
+            start = behind
+
     def _features_by_place(self) -> list[str]:
         """Names of the features of an open schema, in the order in which they were added."""
         found: dict[int, str] = {}
@@ -301,10 +330,26 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             found.update(zip(column.all_places, column.features, strict=True))
         return [found[place] for place in sorted(found)]
 
-    @property
-    def spelling(self) -> Spelling:
-        """How numbers and missing cells are written."""
-        return Spelling(self.decimal, tuple(self.na))
+    def spelling(
+        self, decimal: DecimalSign | None = None, slash_format: SlashFormat | None = None
+    ) -> Spelling:
+        """How the cells of a file are written, of which this may be said."""
+        return Spelling(
+            decimal=decimal,
+            slash_format=slash_format,
+            na=tuple(self.na),
+            trained_decimal=self.decimal,
+            by_model=True,
+        )
+
+    def columns_without_features(self) -> set[str | None]:
+        """Columns of a table that become no features: label, id, and those that are left out."""
+        return {self.label, self.id, *self.dropped}
+
+    def columns_of_names(self) -> set[str]:
+        """Columns whose cells are names, even if they look like numbers: label and --category."""
+        numbered = {column.name for column in self.columns if column.has_numbered_categories}
+        return {self.label, *numbered}
 
     @property
     def is_numeric(self) -> bool:
@@ -358,45 +403,44 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             hint = f"the columns are {listed(names)}"
             raise bad_data(f"columns are missing: {missing}", path, line=1, hint=hint)
 
-    def encode(self, cells: Cells, path: str, unseen: Unseen) -> Batch:
+    def to_batch(self, cells: Cells, path: str, unseen: Unseen) -> Batch:
         """Convert cells to a batch of numeric rows; counts cells that are new in `unseen`."""
-        rows = self.encoded_columns(cells, path, unseen).rows()
-        ids = None
-        if self.id:
-            texts = cells.texts(self.id).tolist()
-            ids = np.array(texts, dtype=object)
+        rows = self.to_feature_columns(cells, path, unseen).rows()
         labels = self.label_numbers(cells, path)
-        return Batch(rows, labels, cells.lines, ids=ids)
+        return Batch(rows, labels, cells.lines, ids=self.ids(cells))
 
-    def encoded_columns(self, cells: Cells, path: str, unseen: Unseen) -> EncodedColumns:
-        """Convert cells column by column; counts cells that are new in `unseen`."""
-        features: list[Feature] = []
-        shares: list[Shares] = []
-        for one in self.encoded(cells, path, unseen):
-            if isinstance(one, Feature):
-                features.append(one)
-            else:
-                shares.append(one)
+    def ids(self, cells: Cells) -> NDArray[np.object_] | None:
+        """The id of each row, empty if it has none; None without a column of ids."""
+        if not self.id:
+            return None
+        if self.id not in cells.columns:  # no object of JSON lines has the key
+            return np.full(len(cells.lines), "", dtype=object)
+        return np.array(cells.texts(self.id).tolist(), dtype=object)
+
+    def to_feature_columns(
+        self, cells: Cells, path: str, unseen: Unseen, copied: Collection[str] = ()
+    ) -> FeatureColumns:
+        """Convert cells column by column; counts cells that are new in `unseen`.
+
+        Values of the columns `copied` are those of the cells, unchanged.
+        """
+        parts = list(self._parts(cells, path, unseen, copied))
         count = len(cells.lines)
         width = len(self.features) + 1
-        return EncodedColumns(features, shares, count, width)
+        return FeatureColumns(parts, count, width)
 
-    def encoded(
-        self, cells: Cells, path: str, unseen: Unseen, copied: Collection[str] = ()
+    def _parts(
+        self, cells: Cells, path: str, unseen: Unseen, copied: Collection[str]
     ) -> Iterator[Feature | Shares]:
-        """Yield the features of each column, by increasing indices unless the schema is open.
-
-        Values of the columns `copied` are returned unchanged.
-        """
+        """Yield what each column gives; see `to_feature_columns`."""
         start = 1
-        spelling = self.spelling
         for column in self.columns:
             name = column.name
             if name in copied:
                 yield Feature(start, cells.columns[name], name)
                 start += 1
                 continue
-            found = column.numbers(cells, path, spelling)
+            found = column.numbers(cells, path)
             absent = np.isnan(found)
             gaps = int(np.count_nonzero(absent))
             if gaps and self.missing == "refuse":
@@ -406,6 +450,8 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             yield from self._features_of(column, found, absent, start, gaps=gaps)
             if column.kind == "category":
                 _count_unknown(found, name, unseen)
+            elif column.kind == "date":
+                _count_ambiguous(column, cells, unseen)
             start += column.width
             if column.indicator:
                 indicator = absent.astype(np.float64)
@@ -456,7 +502,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
             )
             line = int(cells.lines[wrong])
             problem = f"the label {label!r} is unknown"
-            raise bad_data(problem, path, line=line, hint=hint)
+            raise bad_data(problem, path, line=line, hint=hint, field=self.label)
         return labels
 
     def label_named(self, text: str) -> str | None:
@@ -486,6 +532,18 @@ def _count_unknown(codes: Floats, name: str, unseen: Unseen) -> None:
     count = int(np.count_nonzero(is_unknown))
     if count:
         unseen.categories[name] += count
+
+
+def _count_ambiguous(column: Column, cells: Cells, unseen: Unseen) -> None:
+    """Count dates that are read as in training because it is not said how they are written."""
+    values = cells.columns[column.name]
+    spelling = cells.spelling
+    is_assumed = spelling.by_model and spelling.slash_format is None
+    if not is_assumed or "/" not in column.date_format or not isinstance(values, Texts):
+        return
+    counts = [count for text, count, _ in values.counts() if is_ambiguous_date(text)]
+    if counts:
+        unseen.ambiguous_dates[column.name] += sum(counts)
 
 
 def _dense(features: Sequence[Feature], shares: Sequence[Shares], shape: Shape) -> Floats:
@@ -572,7 +630,7 @@ def no_value(name: str, path: str, line: int) -> UserError:
     """The error for a missing cell, with --missing refuse."""
     problem = f"column {name!r} has no value here"
     hint = "--missing indicator, zero or mean accepts such cells"
-    return bad_data(problem, path, line=line, hint=hint)
+    return bad_data(problem, path, line=line, hint=hint, field=name)
 
 
 def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
@@ -581,11 +639,24 @@ def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
     if len(cell) > 40:
         shown = f"{cell[:40]}…"
     problem = f"column {name!r} has {kind} values, and here {shown!r}"
+    if kind == "number" and number(cell) is not None:
+        problem += ", which could be two numbers"
     column = shlex.quote(name)
-    sign = looks_like_number(cell)
     hint = f"correct the cell, or train with --category {column} or --drop {column}"
-    if kind == "number" and sign:
-        hint = f"--decimal {sign} reads it as a number"
+    options = _options_reading(kind, cell)
+    if options:
+        hint = f"how is it written? {' or '.join(options)}"
     elif kind != "category":
         hint += f"; if the cell means that there is no value, with --na {shlex.quote(shown)}"
-    return bad_data(problem, path, line=line, hint=hint)
+    return bad_data(problem, path, line=line, hint=hint, field=name)
+
+
+def _options_reading(kind: str, cell: str) -> list[str]:
+    """The options with which a cell would be a number or date, and what it would be."""
+    if kind == "number":
+        values = numbers_by_sign(cell)
+        return [f"--decimal {sign} reads {value:.15g}" for sign, value in values.items()]
+    if kind == "date":
+        dates = readings(cell)
+        return [f"--date-format {form} reads {date_text(day)}" for form, day in dates.items()]
+    return []

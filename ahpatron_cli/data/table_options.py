@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, get_args
+
+import msgspec
 
 from ahpatron_cli.data.cells import Spelling
 from ahpatron_cli.data.schema import listed
@@ -31,8 +34,23 @@ class TableOptions(Tables):
 
     @property
     def spelling(self) -> Spelling:
-        """How numbers and missing cells are written."""
-        return Spelling(self.decimal, self.na)
+        """How the cells of a table without a model are written."""
+        return Spelling(
+            decimal=self.decimal,
+            slash_format=self.date_format,
+            na=self.na,
+            trained_decimal=self.decimal,
+        )
+
+    def spelled_as_before(self, options: Mapping[str, object]) -> TableOptions:
+        """The same with the decimal sign and the date format of these saved options."""
+        decimal = options.get("decimal", self.decimal)
+        date_format = options.get("date_format", self.date_format)
+        return replace(
+            self,
+            decimal=msgspec.convert(decimal, DecimalSign | None),
+            date_format=msgspec.convert(date_format, SlashFormat | None),
+        )
 
     @property
     def words(self) -> tuple[OptionText, ...]:
@@ -41,6 +59,12 @@ class TableOptions(Tables):
         if self.positive:
             found.append(("positive", self.positive))
         return tuple(found)
+
+    @property
+    def names(self) -> set[str]:
+        """The columns that the options name."""
+        single = [name for name in (self.label, self.id) if name]
+        return {*single, *self.drop, *self.category}
 
     def check(self, names: list[str], path: str) -> None:
         """Refuse options that do not fit a table with these columns."""
@@ -87,6 +111,24 @@ def options_in_python(given: Mapping[str, Any] | None, names: Collection[str]) -
         if name not in names:
             raise _no_column(name, list(names), "X")
     return TableOptions(**known)
+
+
+def hint_in_python(error: UserError) -> str | None:
+    """What to do about a faulty column of a DataFrame; None if no column is at fault.
+
+    The hint of the error names options of the command line: these are what `table` can have.
+    """
+    column = None if error.place is None else error.place.field
+    if column is None:
+        return None
+    quoted = json.dumps([column], ensure_ascii=False)
+    ways = [(f"--decimal {sign} ", f'"decimal": "{sign}"') for sign in get_args(DecimalSign)]
+    forms = get_args(SlashFormat)
+    ways += [(f"--date-format {form}", f'"date_format": "{form}"') for form in forms]
+    ways += [(f"--{name} ", f'"{name}": {quoted}') for name in ("category", "drop")]
+    hint = error.hint or "--drop "
+    options = [f"table={{{way}}}" for option, way in ways if option in hint]
+    return f"convert the column, or fit with {' or '.join(options)}" if options else None
 
 
 def _check_legal(given: Mapping[str, Any], option: str, legal: tuple[str, ...]) -> None:

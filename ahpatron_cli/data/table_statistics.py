@@ -26,7 +26,6 @@ from ahpatron_cli.data.cells import (
 )
 from ahpatron_cli.data.schema import (
     Column,
-    Schema,
     cell_text,
     listed,
     mixed,
@@ -228,11 +227,11 @@ class ColumnStatistics:
             line, cell = self._unlike[most_frequent]
             problem = f"column {self.name!r} has dates like {most_frequent}, and here {cell!r}"
             hint = f"write all dates of a column alike, or train with --drop {name}"
-            raise bad_data(problem, path, line=line, hint=hint)
+            raise bad_data(problem, path, line=line, hint=hint, field=self.name)
         line, cell = self.first["date"]
         problem = f"column {self.name!r} has dates like {cell!r}, with the day or the month first"
         hint = "say which: --date-format DD/MM/YYYY, or --date-format MM/DD/YYYY"
-        raise bad_data(problem, path, line=line, hint=hint)
+        raise bad_data(problem, path, line=line, hint=hint, field=self.name)
 
     def _most_frequent(self) -> list[str]:
         """The categories with features of their own, in alphabetical order."""
@@ -265,7 +264,7 @@ class ColumnStatistics:
         if option:
             hint = f"{option} reads numbers; or leave the column out: --drop {name}"
         line, _ = self.first["category"]
-        raise bad_data(problem, path, line=line, hint=hint)
+        raise bad_data(problem, path, line=line, hint=hint, field=self.name)
 
     @property
     def reading_as_numbers(self) -> str | None:
@@ -307,16 +306,19 @@ def kind_of(cell: str, spelling: Spelling, *, is_category: bool) -> tuple[Kind, 
     return "category", 0.0
 
 
-def faulty_rows(values: Values, column: Column, schema: Schema, *, is_category: bool) -> list[int]:
+def faulty_rows(
+    values: Values, column: Column, spelling: Spelling, *, may_be_missing: bool, is_category: bool
+) -> list[int]:
     """Rows whose cells have another type than their column, or are missing where none may be."""
     legal: set[str] = {column.kind}
-    if schema.missing != "refuse":
+    if may_be_missing:
         legal.add("missing")
     if isinstance(values, Texts):
         is_wrong = []
         for text in values.texts:
-            own, _ = kind_of(text, schema.spelling, is_category=is_category)
-            is_unlike = own == "date" and days_in(column.date_format, text) is None
+            own, _ = kind_of(text, spelling, is_category=is_category)
+            form = spelling.slash_format or column.date_format
+            is_unlike = own == "date" and days_in(form, text) is None
             is_wrong.append(own not in legal or is_unlike)
         wrong = np.array(is_wrong, dtype=bool)[values.codes]
     else:

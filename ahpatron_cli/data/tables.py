@@ -1,4 +1,4 @@
-"""Reading tables (CSV, TSV, Parquet, Arrow) as numeric rows with labels and ids.
+"""Reading tables (CSV, JSON lines, Parquet, Arrow) as numeric rows with labels and ids.
 
 A reader yields batches of named columns, which a `Schema` converts to rows. The schema is inferred
 once, from all rows of a file or the first rows of a pipe, and saved with the model.
@@ -14,22 +14,21 @@ from itertools import chain
 import msgspec
 import numpy as np
 
-from ahpatron_cli.core.rows import Integers
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.cells import (
     DEFAULT_SPELLING,
     MISSING,
     Cells,
-    Values,
     label_key,
 )
 from ahpatron_cli.data.csv_text import CsvReader, OnFault
 from ahpatron_cli.data.file_formats import open_reader
-from ahpatron_cli.data.inference import Inferred, infer, pandas_index
-from ahpatron_cli.data.json_lines import JsonReader
+from ahpatron_cli.data.inference import Inferred, infer_schema, pandas_index
+from ahpatron_cli.data.json_lines import JsonReader, NewColumnError
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally
 from ahpatron_cli.data.late_labels import label_batch, split
+from ahpatron_cli.data.row_range import RowRange
 from ahpatron_cli.data.schema import (
     Column,
     Schema,
@@ -77,7 +76,9 @@ class TableReader(Reader):
         self._has_late_labels = has_late_labels
         self._on_fault = on_fault
         self._categories = frozenset(options.category)
-        self._spelling = options.spelling if schema is None else schema.spelling
+        self._spelling = options.spelling
+        if schema is not None:
+            self._spelling = schema.spelling(options.decimal, options.date_format)
         self._reader = open_reader(source, self._report_if_asked, self._spelling)
         self.unseen = Unseen()
         """Counts of cells that did not occur in training."""
@@ -88,34 +89,57 @@ class TableReader(Reader):
         self._head: list[Cells] = []
         """The first rows of a pipe, from which its schema was inferred."""
         remarks: tuple[str, ...] = ()
+        if not isinstance(self._reader, ArrowReader):  # whose numbers have no spelling
+            remarks = self._spelling.notes
         if schema is None:
             found = self._infer(options)
             schema = found.schema
             remarks = found.notes
-        id_column = options.id or None
-        if id_column is None and self._may_have(schema.id):
-            id_column = schema.id
-        self.schema: Schema = msgspec.structs.replace(schema, id=id_column)
+        self.schema: Schema = msgspec.structs.replace(schema, id=self._id_column(schema, options))
         """The schema of the table."""
-        if not isinstance(self._reader, JsonReader):  # a key that is absent is a missing cell
-            self.schema.check_columns(self._reader.names, self._reader.path)
+        self._check_columns()
         self.info = FileInfo(len(schema.features), remarks=remarks)
 
-    def _may_have(self, column: str | None) -> bool:
-        """Whether rows may have this column; those of JSON lines may have any."""
-        return isinstance(self._reader, JsonReader) or column in self._reader.names
+    def _check_columns(self) -> None:
+        """Refuse a table without the columns of the schema."""
+        if not isinstance(self._reader, JsonReader):  # a key that is absent is a missing cell
+            self.schema.check_columns(self._reader.names, self._reader.path)
+
+    def _id_column(self, schema: Schema, options: TableOptions) -> str | None:
+        """The column of ids: that of --id, or that of the schema if rows may have it."""
+        if options.id:
+            return options.id
+        if isinstance(self._reader, JsonReader) or schema.id in self._reader.names:
+            return schema.id
+        return None
 
     def _infer(self, options: TableOptions) -> Inferred:
         """Infer the schema from the rows."""
         reader = self._reader
-        read_names(self.source, reader, None if self._on_fault is None else _ignore)
-        options.check(reader.names, reader.path)
-        if self.source.rereadable:
-            found = self._infer_from_file(options)
-        else:
-            found = self._infer_from_pipe(options)
+        found = None
+        if isinstance(reader, JsonReader) and self.source.rereadable and self._on_fault is None:
+            found = self._infer_by_first_names(reader, options)
+        if found is None:
+            read_names(self.source, reader, None if self._on_fault is None else _ignore)
+            options.check(reader.names, reader.path)
+            if self.source.rereadable:
+                found = self._infer_from_file(options)
+            else:
+                found = self._infer_from_pipe(options)
         _check_labels(found.schema, options.labels, reader.path)
         return found
+
+    def _infer_by_first_names(self, reader: JsonReader, options: TableOptions) -> Inferred | None:
+        """Infer the schema from JSON lines whose columns are all in the first ones; else None.
+
+        This saves reading the file just for the names of its columns.
+        """
+        reader.read_first_names()
+        with suppress(NewColumnError):
+            if options.names.issubset(reader.names):
+                options.check(reader.names, reader.path)
+                return self._infer_from_file(options)
+        return None
 
     def _infer_from_file(self, options: TableOptions) -> Inferred:
         """Infer the schema from all rows, which are read again later."""
@@ -126,17 +150,20 @@ class TableReader(Reader):
             on_fault = None if self._on_fault is None else _ignore
             reader = open_reader(again, on_fault, self._spelling)
             reader.names = self._reader.names
+            if isinstance(reader, JsonReader):
+                reader.expected = set(reader.names)
             text = _columns_of_text(options)
-            batches = self._cleaned(reader.batches(used, text, no_numbers), options.id)
+            exact = [options.id or ""]
+            batches = self._cleaned(reader.batches(used, text, no_numbers), exact, text)
             sound = self._sound_part(batches)
-            found = infer(
+            found = infer_schema(
                 reader,
                 options,
-                _limited(sound, self._data.limit),
+                _used(sound, self.rows_in_use),
                 no_numbers=no_numbers,
                 on_fault=self._report_if_asked,
             )
-            if self._data.limit is None:
+            if self.rows_in_use.is_everything:
                 found.tally.sha256 = again.sha256()
         self.tally = found.tally
         for name, has_zeros in found.numeric.items():
@@ -149,7 +176,8 @@ class TableReader(Reader):
         """Infer the schema from the first rows, which are kept."""
         used = _columns_in_use(options, self._reader.names)
         text = _columns_of_text(options)
-        batches = self._cleaned(self._reader.batches(used, text), options.id)
+        exact = [options.id or ""]
+        batches = self._cleaned(self._reader.batches(used, text), exact, text)
         report = self._report_if_asked
         self._head = first_batches(
             self.source,
@@ -158,7 +186,7 @@ class TableReader(Reader):
             labelled=partial(_labelled_rows, label=options.label or ""),
             on_wait=self._on_wait,
         )
-        found = infer(self._reader, options, self._head, on_fault=report)
+        found = infer_schema(self._reader, options, self._head, on_fault=report)
         schema = _with_both_labels(found.schema)
         return found._replace(schema=schema)
 
@@ -178,14 +206,14 @@ class TableReader(Reader):
     def _encoded(self, cells: Cells, path: str) -> Iterator[Batch]:
         """The rows as batches; late labels, which have no other cells, in their own."""
         if not self._has_late_labels:
-            yield self.schema.encode(cells, path, self.unseen)
+            yield self.schema.to_batch(cells, path, self.unseen)
             return
         features = [column.name for column in self.schema.columns]
         for part, is_label_only in split(cells, features, self.schema.label):
             if is_label_only:
                 yield label_batch(part, self.schema, path)
             else:
-                yield self.schema.encode(part, path, self.unseen)
+                yield self.schema.to_batch(part, path, self.unseen)
 
     @property
     def _report_if_asked(self) -> OnFault:
@@ -231,7 +259,8 @@ class TableReader(Reader):
             rows = faulty_rows(
                 cells.columns[column.name],
                 column,
-                self.schema,
+                cells.spelling,
+                may_be_missing=self.schema.missing != "refuse",
                 is_category=column.name in self._categories,
             )
             sound[rows] = False
@@ -240,7 +269,7 @@ class TableReader(Reader):
             self._report_fault(fault)
         if sound.all():
             return cells
-        return _part(cells, np.flatnonzero(sound))
+        return cells.part(np.flatnonzero(sound))
 
     def _fault(self, cells: Cells, column: Column, row: int) -> UserError:
         """The error for a cell that does not fit its column."""
@@ -258,10 +287,10 @@ class TableReader(Reader):
         label = {self.schema.label}
         with open_source(self.source.name) as again:
             batches = open_reader(again, None, self._spelling).batches(label, label)
-            for cells in _limited(self._cleaned(batches, None), self._data.limit):
+            for cells in _used(self._cleaned(batches, (), label), self.rows_in_use):
                 labels = self.schema.label_numbers(cells, self._reader.path)
                 tally.add(labels)
-            if self._data.limit is None:
+            if self.rows_in_use.is_everything:
                 tally.sha256 = again.sha256()
         return tally
 
@@ -270,7 +299,7 @@ class TableReader(Reader):
         with suppress(StreamEnded):
             batches = chain(self._head, self._batches(copied))
             is_empty = True
-            for cells in _limited(batches, self._data.limit):
+            for cells in _used(batches, self.rows_in_use):
                 is_empty = False
                 yield cells
             if is_empty:
@@ -284,13 +313,15 @@ class TableReader(Reader):
         used = text | {column.name for column in columns}
         dates = {column.name for column in columns if column.kind == "date"}
         batches = self._reader.batches(used, text, no_numbers=dates, copied=copied)
-        return self._cleaned(batches, self.schema.id)
+        exact = [self.schema.id or ""]
+        return self._cleaned(batches, exact, self.schema.columns_of_names())
 
-    def _cleaned(self, batches: Iterator[Cells], id_column: str | None) -> Iterator[Cells]:
-        """Batches without the cells that stand for missing ones, except in the column of ids."""
-        exact = [id_column] if id_column else []
+    def _cleaned(
+        self, batches: Iterator[Cells], exact: Collection[str], by_name: Collection[str]
+    ) -> Iterator[Cells]:
+        """Batches without the cells that stand for missing ones; see `Spelling.cleaned`."""
         for cells in batches:
-            yield self._spelling.cleaned(cells, exact)
+            yield self._spelling.cleaned(cells, exact, by_name)
 
 
 def read_names(
@@ -372,24 +403,14 @@ def check_features(schema: Schema, max_features: int, path: str) -> None:
         raise bad_data(problem, path, hint="leave out columns with many categories: --drop COLUMN")
 
 
-def _limited(batches: Iterable[Cells], rows: int | None) -> Iterator[Cells]:
-    """Batches cut after the first `rows` rows in total."""
-    if rows is None:
-        yield from batches
-        return
-    left = rows
+def _used(batches: Iterable[Cells], in_use: RowRange) -> Iterator[Cells]:
+    """The rows that are used."""
+    seen = 0
     for cells in batches:
         count = len(cells.lines)
-        if count >= left:
-            yield _part(cells, slice(left))
+        part = in_use.part(seen, count)
+        seen += count
+        if part.start < part.stop:
+            yield cells.part(part)
+        if in_use.ends_at(seen):
             return
-        left -= count
-        yield cells
-
-
-def _part(cells: Cells, rows: slice | Integers) -> Cells:
-    """Some rows of a batch."""
-    columns: dict[str, Values] = {}
-    for name, values in cells.columns.items():
-        columns[name] = values[rows]
-    return Cells(cells.lines[rows], columns)

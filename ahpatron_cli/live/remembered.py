@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.answers import Answers
+from ahpatron_cli.answers import NO_ANSWER, Answers
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows
 from ahpatron_cli.core.state import State, Stateful, StateReader
 from ahpatron_cli.pending import Pending
@@ -23,7 +23,7 @@ class RememberedRow(NamedTuple):
     scores: Floats
     """The scores with which it was answered: one, or one per class."""
     chosen: int
-    """Number of the label that was predicted."""
+    """Number of the label that was predicted, or `NO_ANSWER`."""
 
 
 class Remembered(Stateful):
@@ -62,14 +62,17 @@ class Remembered(Stateful):
         lengths = [len(row.columns) for row in taken]
         columns = np.concatenate([row.columns for row in taken])
         values = np.concatenate([row.values for row in taken])
-        own_width = int(columns.max(initial=-1)) + 1
+        ends = np.cumsum(lengths)
+        last = int(columns.max(initial=-1))
         rows = CsrRows(
-            indptr=np.append(0, np.cumsum(lengths)),
+            indptr=np.append(0, ends),
             columns=columns,
             values=values,
-            width=max(width, own_width),
+            width=max(width, last + 1),
         )
-        return rows.dense() if dense else rows
+        if dense:
+            return rows.dense()
+        return rows
 
     @staticmethod
     def answers(taken: Sequence[RememberedRow], *, classes: int | None) -> Answers:
@@ -77,75 +80,116 @@ class Remembered(Stateful):
 
         A class that appeared later was not the answer: it has the smallest score.
         """
-        chosen = np.array([row.chosen for row in taken])
+        numbers = [row.chosen for row in taken]
         if classes is None:
-            scores = np.array([row.scores[0] for row in taken])
-        else:
-            scores = np.stack([_padded(row.scores, classes) for row in taken])
-        return Answers(scores, chosen)
+            scores = [row.scores[0] for row in taken]
+            return Answers(np.array(scores), np.array(numbers))
+        padded = [_padded(row.scores, classes) for row in taken]
+        chosen = np.array(numbers)
+        was_of_pair = [row.chosen >= len(row.scores) for row in taken]
+        chosen[was_of_pair] = 0  # +1, which has become the first class
+        return Answers(np.stack(padded), chosen)
 
     def state_dict(self) -> State:
         """Ids and rows as arrays."""
-        items = list(self._pending.items())
-        rows = [row for _, row in items]
+        keys = []
+        rows = []
+        for key, row in self._pending.items():
+            keys.append(key)
+            rows.append(row)
         lengths = [len(row.columns) for row in rows]
-        most = max((len(row.scores) for row in rows), default=1)
-        text = json.dumps([key for key, _ in items]).encode()
-        filled = text + b" " * (-len(text) % 4)
-        scores = [_padded(row.scores, most) for row in rows]
         return {
             "class": self.state_name,
             "forgotten": self.forgotten,
-            "ids": np.frombuffer(filled, dtype="<i4"),
+            "ids": _as_integers(keys),
             "lengths": np.array(lengths, dtype=np.int64),
             "columns": _joined([row.columns for row in rows], np.int32),
             "values": _joined([row.values for row in rows], np.float64),
-            "scores": np.array(scores, dtype=np.float64).reshape(len(rows), most),
+            "scores": _scores_of(rows),
             "chosen": np.array([row.chosen for row in rows], dtype=np.int64),
         }
 
     def load_state_dict(self, state: StateReader) -> None:
-        ids = state.array("ids", "%n")
-        lengths = state.array("lengths", "#r").tolist()
+        keys = _as_texts(state.array("ids", "%n"))
+        lengths = state.array("lengths", "#r")
         columns = state.array("columns", "%v")
         values = state.array("values", "v")
         scores = state.array("scores", "rk")
-        chosen = state.array("chosen", "#r").tolist()
+        chosen = state.array("chosen", "#r")
         forgotten = state.take("forgotten")
-        try:
-            keys = json.loads(ids.astype("<i4").tobytes())
-            ends = np.cumsum(lengths, dtype=np.int64)
-            sound = len(keys) == len(lengths) == len(scores) == len(chosen)
-            sound &= min(lengths, default=0) >= 0
-            sound &= int(sum(lengths)) == len(columns) == len(values)
-            sound &= type(forgotten) is int and forgotten >= 0
-            sound &= int(columns.min(initial=0)) >= 0 and len({*keys}) == len(keys)
-            sound &= all(isinstance(key, str) for key in keys)
-        except (ValueError, TypeError):
-            sound = False
-        if not sound:
+        labels = max(2, scores.shape[1])
+        is_sound = (
+            keys is not None
+            and len(keys) == len(set(keys)) == len(lengths) == len(scores) == len(chosen)
+            and lengths.min(initial=0) >= 0
+            and lengths.sum() == len(columns) == len(values)
+            and columns.min(initial=0) >= 0
+            and chosen.min(initial=0) >= NO_ANSWER
+            and chosen.max(initial=0) < labels
+            and type(forgotten) is int
+            and forgotten >= 0
+        )
+        if keys is None or not is_sound:
             raise state.refusal("ids", "are not those of rows that wait for labels")
         self._pending.forgotten = forgotten
-        every = zip(keys, lengths, ends.tolist(), scores, chosen, strict=True)
-        for key, length, end, own, number in every:
-            part = slice(end - length, end)
+        stop = 0
+        for number, key in enumerate(keys):
+            start = stop
+            stop = start + int(lengths[number])
+            own = slice(start, stop)
             row = RememberedRow(
-                columns=columns[part].copy(),
-                values=values[part].copy(),
-                scores=own.copy(),
-                chosen=number,
+                columns=columns[own].copy(),
+                values=values[own].copy(),
+                scores=scores[number].copy(),
+                chosen=int(chosen[number]),
             )
+            if row.chosen == NO_ANSWER:
+                row.scores[:] = np.nan
             self._pending.add(key, row)
+
+
+def _as_integers(keys: list[str]) -> NDArray[np.int32]:
+    """Texts as an array, which a state can have."""
+    text = json.dumps(keys).encode()
+    missing = -len(text) % 4
+    padded = text.ljust(len(text) + missing)
+    return np.frombuffer(padded, dtype="<i4")
+
+
+def _as_texts(array: NDArray[np.int32]) -> list[str] | None:
+    """The texts that `_as_integers` was given; None if it was not."""
+    try:
+        keys = json.loads(array.astype("<i4").tobytes())
+    except ValueError:
+        return None
+    if not isinstance(keys, list):
+        return None
+    if not all(isinstance(key, str) for key in keys):
+        return None
+    return keys
+
+
+def _scores_of(rows: Sequence[RememberedRow]) -> Floats:
+    """The scores of each row for as many classes as any of them has; 0 without an answer."""
+    counts = [len(row.scores) for row in rows]
+    most = max(counts, default=1)
+    scores = np.zeros((len(rows), most))
+    for number, row in enumerate(rows):
+        if row.chosen != NO_ANSWER:  # a state has no NaN
+            scores[number] = _padded(row.scores, most)
+    return scores
 
 
 def _padded(scores: Floats, count: int) -> Floats:
     """Scores of so many classes: those that are not known have the smallest one."""
     if len(scores) >= count:
         return scores
-    missing = np.full(count - len(scores), scores.min())
+    smallest = scores.min()
+    missing = np.full(count - len(scores), smallest)
     return np.append(scores, missing)
 
 
 def _joined(arrays: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
     """All arrays in one, which may be empty."""
-    return np.concatenate([np.empty(0, dtype=dtype), *arrays])
+    nothing = np.empty(0, dtype=dtype)
+    return np.concatenate([nothing, *arrays])

@@ -6,8 +6,10 @@ at a time: whoever shares it between threads holds a lock while it learns.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -29,6 +31,8 @@ from ahpatron_cli.records import RunRecord
 from ahpatron_cli.runner import Answered, Run
 
 Kind: TypeAlias = Literal["labelled", "unlabelled", "label only"]
+_LARGEST = math.sqrt(sys.float_info.max)
+"""The square of a larger value overflows a double."""
 
 
 class Stream(Protocol):
@@ -187,7 +191,7 @@ class Service:
             yield from _known(refusal)
             return
         part = part.part(slice(0, sound))
-        yield from _results(part, self.run.learn(part))
+        yield from self._results(part, self.run.learn(part))
 
     def _unlabelled(self, batch: Batch) -> Iterator[AnsweredRows | Refusal]:
         """Predict the first rows of a batch of rows without labels, and remember them by id."""
@@ -199,7 +203,7 @@ class Service:
         answered = self.run.answer(part)
         self.counts.unlabelled += len(answered.given.chosen)
         self._remember(part, answered.given)
-        yield from _results(part, answered)
+        yield from self._results(part, answered)
 
     def _late(self, batch: Batch) -> Iterator[AnsweredRows | Refusal]:
         """Learn the first labels of a batch of labels without rows."""
@@ -239,7 +243,37 @@ class Service:
         given = self.remembered.answers(taken, classes=player.classes if has_classes else None)
         answered = self.run.learn(late, given)
         self.counts.late_labels += len(answered.given.chosen)
-        yield from _results(late, answered)
+        yield from self._results(late, answered)
+
+    def _results(self, part: Batch, answered: Answered) -> Iterator[AnsweredRows | Refusal]:
+        """The rows of a batch that were answered, and the refusal of the row after them."""
+        count = len(answered.given.chosen)
+        if count:
+            done = part.part(slice(0, count))
+            yield AnsweredRows(
+                lines=done.lines,
+                ids=done.ids,
+                labels=done.labels,
+                given=answered.given,
+            )
+        error = answered.error
+        if error is not None:
+            if error.place is not None:
+                error.place = replace(error.place, field=self._too_large(part, count))
+            yield _refusal(part, count, error)
+
+    def _too_large(self, batch: Batch, number: int) -> str | None:
+        """The column of a row whose value has no finite square; None if there is none."""
+        schema = self.stream.encoder.schema
+        row = batch.stored.take(np.array([number]))
+        sizes = np.abs(row.values)
+        if schema is None or not np.any(sizes > _LARGEST):
+            return None
+        feature = int(row.columns[sizes.argmax()])
+        for column, places in schema.columns_with_places():
+            if feature in places:
+                return column.name
+        return None
 
     def _rounds_left(self) -> int:
         """Rounds up to the next at which batches are cut."""
@@ -259,7 +293,7 @@ class Service:
             if key and (key in self.remembered or key in new):
                 problem = f"the row with the id {key!r} is already waiting for its label"
                 hint = "give each row an id of its own, and send its label without other cells"
-                error = bad_data(problem, self.run.path, int(batch.lines[number]), hint=hint)
+                error = self._bad_id(batch, number, problem, hint)
                 refusal = _refusal(batch, number, error)
                 return number, refusal._replace(is_waiting=True)
             if np.isnan(batch.labels[number]):
@@ -286,14 +320,20 @@ class Service:
 
     def _unmatched(self, batch: Batch, number: int) -> UserError:
         """The error for a label for which no row is waiting."""
-        line = int(batch.lines[number])
         key = _id(batch, number)
         problem = f"no row with the id {key!r} is waiting for a label"
         hint = (
             "it never came, has had its label, or was forgotten; "
             f"the last {self.remembered.limit:,} rows are remembered (--pending N)"
         )
-        return bad_data(problem, self.run.path, line, hint=hint)
+        return self._bad_id(batch, number, problem, hint)
+
+    def _bad_id(self, batch: Batch, number: int, problem: str, hint: str) -> UserError:
+        """The error of a row whose id does not fit the rows that wait."""
+        schema = self.stream.encoder.schema
+        field = None if schema is None else schema.id
+        line = int(batch.lines[number])
+        return bad_data(problem, self.run.path, line, hint=hint, field=field)
 
     # Figures --------------------------------------------------------------------------------------
 
@@ -421,21 +461,6 @@ def _id(batch: Batch, number: int) -> str | None:
 
 def _refusal(batch: Batch, number: int, error: UserError) -> Refusal:
     return Refusal(int(batch.lines[number]), _id(batch, number), error)
-
-
-def _results(part: Batch, answered: Answered) -> Iterator[AnsweredRows | Refusal]:
-    """The rows of a batch that were answered, and the refusal of the row after them."""
-    count = len(answered.given.chosen)
-    if count:
-        done = part.part(slice(0, count))
-        yield AnsweredRows(
-            lines=done.lines,
-            ids=done.ids,
-            labels=done.labels,
-            given=answered.given,
-        )
-    if answered.error is not None:
-        yield _refusal(part, count, answered.error)
 
 
 def _known(refusal: Refusal | None) -> Iterator[Refusal]:

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ahpatron_cli.atomic import Output
 from ahpatron_cli.output.predictions import (
+    class_numbers,
     exact_texts,
     label_texts,
+    number_texts,
     redirected_to_nowhere,
     text_cell,
 )
 
 if TYPE_CHECKING:
-    from ahpatron_cli.core.rows import Floats
+    from ahpatron_cli.answers import Answers
     from ahpatron_cli.live.service import AnsweredRows, Refusal
     from ahpatron_cli.settings import RowFormat
+
+
+_PROBABILITY = "probability"
+"""The column for the probability of the prediction; with `_LABEL`, for that of a label."""
 
 
 class AnswerWriter:
     """Writer of answers: id or line, prediction, score, and what else is known of the row.
 
-    A row of CSV has all cells, which may be empty; an object of JSON has no keys without a value.
-    With several classes, the score is that of the predicted class.
+    A row of CSV has all cells, which may be empty. An object of JSON has no keys without a value,
+    except that the answer to a row is null before the first label. With several classes, the
+    score is that of the predicted class.
 
     Parameters
     ----------
@@ -34,8 +43,11 @@ class AnswerWriter:
     id_name : str, optional
         Name of the id column; without it, rows are identified by their lines.
     with_probabilities : bool, default=False
-    continued : bool, default=False
-        Whether the output already has a header.
+    labels_may_appear : bool, default=False
+        Whether further labels may appear: columns of CSV are fixed by the first line, so there is
+        one probability, that of the prediction.
+    continued : sequence of str, default=()
+        The header of a CSV file that is continued, whose columns are kept.
     """
 
     def __init__(
@@ -45,16 +57,21 @@ class AnswerWriter:
         *,
         id_name: str | None = None,
         with_probabilities: bool = False,
-        continued: bool = False,
+        labels_may_appear: bool = False,
+        continued: Sequence[str] = (),
     ) -> None:
         self._output = output
         self._as_json = format == "jsonl"
         self._key = id_name or "line"
         self._by_line = id_name is None
         self._with_probabilities = with_probabilities
+        self._one_probability = labels_may_appear and not self._as_json
         self._columns: list[str] = []
-        """Names of the columns of CSV, once the header is due."""
-        self._continued = continued
+        """Names of the columns of CSV, once the header is written."""
+        if continued:
+            before = list(continued[3:-3])
+            self._one_probability = before == [_PROBABILITY]
+            self._columns = self._columns_with(before)
 
     def abandon(self) -> None:
         """Write no more rows: the reader has closed the pipe."""
@@ -76,27 +93,24 @@ class AnswerWriter:
 
     def _cells(self, answers: AnsweredRows, names: Sequence[str]) -> dict[str, list[str]]:
         """The cells of the columns that have any; an empty text is no value."""
-        labels = answers.labels
-        scores = answers.given.scores
-        guesses = answers.given.chosen
-        known = ~np.isnan(labels)
-        filled = np.where(known, labels, 0.0)
-        if scores.ndim == 1:
-            true = (filled > 0).astype(np.int64)
-        else:
-            true = filled.astype(np.int64)
-            scores = scores[np.arange(len(scores)), guesses]
-        shown = np.array(label_texts(names, as_json=self._as_json), dtype=object)
-        wrong = (guesses != true).astype(int)
+        given = answers.given
+        known = ~np.isnan(answers.labels)
+        true = class_numbers(answers.labels, classes=given.scores.ndim == 2)
+        texts = label_texts(names, as_json=self._as_json)
+        shown = np.array(texts, dtype=object)
+        nothing = "null" if self._as_json else ""
+        predictions = np.append(shown, nothing)  # `NO_ANSWER` is the last one
+        is_wrong = given.chosen != true
+        mistakes = np.where(is_wrong, "1", "0")
         cells = {
             self._key: self._keys(answers),
-            "prediction": shown[guesses].tolist(),
-            "score": exact_texts(scores),
+            "prediction": predictions[given.chosen].tolist(),
+            "score": number_texts(given.chosen_scores(), nothing),
         }
-        if answers.given.probabilities is not None:
-            cells |= self._probabilities(answers.given.probabilities, names)
+        if self._with_probabilities and given.probabilities is not None:
+            cells |= self._probabilities(given, names)
         cells["label"] = np.where(known, shown[true], "").tolist()
-        cells["mistake"] = np.where(known, wrong.astype(str), "").tolist()
+        cells["mistake"] = np.where(known, mistakes, "").tolist()
         return cells
 
     def _keys(self, answers: AnsweredRows) -> list[str]:
@@ -104,40 +118,73 @@ class AnswerWriter:
             return exact_texts(answers.lines)
         return [self._text(key) for key in answers.ids.tolist()]
 
-    def _probabilities(self, values: Floats, names: Sequence[str]) -> dict[str, list[str]]:
-        """A column of probabilities for each label."""
+    def _probabilities(self, given: Answers, names: Sequence[str]) -> dict[str, list[str]]:
+        """A column of probabilities for each label, or one for the predictions."""
+        assert given.probabilities is not None
+        if self._one_probability:
+            probabilities = given.chosen_probabilities()
+            return {_PROBABILITY: number_texts(probabilities, "")}
         columns = {}
-        for name, own in zip(names, values.T, strict=False):
-            columns[f"probability_{name}"] = exact_texts(own)
+        for name, own in zip(names, given.probabilities.T, strict=False):
+            key = _probability_of(name)
+            columns[key] = number_texts(own, "")
         return columns
 
     def _text(self, text: str) -> str:
         return text_cell(text, as_json=self._as_json)
 
     def _write_cells(self, cells: dict[str, list[str]], names: Sequence[str]) -> None:
-        lines = list[str]()
-        if self._as_json:
-            heads = [f"{text_cell(name, as_json=True)}: " for name in cells]
-            for row in zip(*cells.values(), strict=True):
-                filled = [head + cell for head, cell in zip(heads, row, strict=True) if cell]
-                lines.append("{" + ", ".join(filled) + "}")
-        else:
-            if not self._columns:
-                lines += self._header(names)
-            count = len(cells[self._key])
-            empty = [""] * count
-            rows = zip(*(cells.get(name, empty) for name in self._columns), strict=True)
-            lines += map(",".join, rows)
-        self._output.write("\n".join([*lines, ""]))
+        lines = _objects(cells) if self._as_json else self._rows(cells, names)
+        text = "".join(f"{line}\n" for line in lines)
+        self._output.write(text)
         self._output.flush()  # whoever asked is waiting
 
-    def _header(self, names: Sequence[str]) -> list[str]:
-        """The header of CSV, if it was not written before; the columns are fixed from now on."""
-        probabilities = []
-        if self._with_probabilities:
-            probabilities = [f"probability_{name}" for name in names]
+    def _rows(self, cells: dict[str, list[str]], names: Sequence[str]) -> Iterator[str]:
+        """Rows of CSV, the first ones after a header, which fixes the columns."""
+        if not self._columns:
+            probabilities = self._probability_columns(names)
+            self._columns = self._columns_with(probabilities)
+            header = [text_cell(name, as_json=False) for name in self._columns]
+            yield ",".join(header)
+        count = len(cells[self._key])
+        empty = [""] * count
+        columns = [cells.get(name, empty) for name in self._columns]
+        for row in zip(*columns, strict=True):
+            yield ",".join(row)
+
+    def _columns_with(self, probabilities: Sequence[str]) -> list[str]:
+        """All columns of CSV."""
         first = [self._key, "prediction", "score", *probabilities]
-        self._columns = [*first, "label", "mistake", "error"]
-        if self._continued:
+        return [*first, "label", "mistake", "error"]
+
+    def _probability_columns(self, names: Sequence[str]) -> list[str]:
+        if not self._with_probabilities:
             return []
-        return [",".join(text_cell(name, as_json=False) for name in self._columns)]
+        if self._one_probability:
+            return [_PROBABILITY]
+        return list(map(_probability_of, names))
+
+
+def _probability_of(label: str) -> str:
+    """The column for the probability of a label."""
+    return f"{_PROBABILITY}_{label}"
+
+
+def _objects(cells: dict[str, list[str]]) -> Iterator[str]:
+    """JSON objects of these cells, without those that are empty."""
+    keys = [text_cell(name, as_json=True) for name in cells]
+    columns = cells.values()
+    for row in zip(*columns, strict=True):
+        pairs = zip(keys, row, strict=True)
+        filled = [f"{key}: {cell}" for key, cell in pairs if cell]
+        text = ", ".join(filled)
+        yield f"{{{text}}}"
+
+
+def header_of(path: str) -> list[str]:
+    """The names of the columns of a CSV file; empty if it is empty or absent."""
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace", newline="") as file:
+            return next(csv.reader(file), [])
+    except FileNotFoundError:
+        return []

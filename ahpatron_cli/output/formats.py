@@ -12,7 +12,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
@@ -180,7 +180,8 @@ def _csv_cell(value: object) -> str:
 
 def _summary_to_json(summary: SweepSummary, only_matrix: bool) -> Json:
     matrix = None
-    if summary.datasets and (only_matrix or len(summary.datasets) > 1):
+    several = len(summary.datasets) > 1
+    if several or (only_matrix and summary.datasets):
         matrix = _matrix_to_json(summary)
     document: Json = {
         "schema": DOCUMENT_VERSION,
@@ -214,11 +215,14 @@ def _failed_to_json(trial: Outcome) -> Json:
 
 def _dataset_to_json(found: DatasetSummary) -> Json:
     """JSON of a data set: facts on the data, all settings, the best of each learner."""
-    facts = {name: getattr(found.data, name) for name in DataRecord.__struct_fields__}
+    facts = Json()
+    for name in DataRecord.__struct_fields__:
+        facts[name] = getattr(found.data, name)
     best = list[Json]()
     for setting in found.best:
-        verdict = found.verdict(setting)
-        best.append(_setting(setting) | {"verdict": verdict})
+        entry = _setting(setting)
+        entry["verdict"] = found.verdict(setting)
+        best.append(entry)
     return {
         "data": facts | _preparation(found.data),
         "settings": [_setting(setting) for setting in found.settings],
@@ -230,21 +234,17 @@ def _matrix_to_json(summary: SweepSummary) -> Json:
     """JSON of the matrix learners x data sets and the tests over data sets; null if missing."""
     from ahpatron_cli.sweep.summary import finite_number
 
-    rows = summary.matrix.values()
     ranks = summary.ranks
-    verdicts = list[list[str | None]]()
-    for row in rows:
-        pairs = zip(row, summary.datasets, strict=True)
-        verdicts.append([None if one is None else found.verdict(one) for one, found in pairs])
+    tables: dict[str, list[list[Any]]] = {name: [] for name in _OF_MATRIX}
+    for row in summary.matrix.values():
+        cells = list(map(_matrix_cell, summary.datasets, row))
+        for name, table in tables.items():
+            table.append([cell[name] for cell in cells])
     return {
         "data": [found.data.path for found in summary.datasets],
         "learners": list(summary.matrix),
         "fixed": summary.fixed,
-        "mean": [[one and one.mean for one in row] for row in rows],
-        "sd": [[one and one.sd for one in row] for row in rows],
-        "verdict": verdicts,
-        "compared": [[one and one.compared for one in row] for row in rows],
-        "missing_permutations": [[one and one.missing for one in row] for row in rows],
+        **tables,
         "mean_ranks": [ranks.mean_ranks.get(learner) for learner in summary.matrix],
         "friedman": ranks.friedman,
         "friedman_p_value": ranks.p_value,
@@ -256,17 +256,35 @@ def _matrix_to_json(summary: SweepSummary) -> Json:
     }
 
 
+_OF_MATRIX = ("mean", "sd", "verdict", "compared", "missing_permutations")
+"""Fields of a cell of the matrix learners x data sets, in the order of JSON."""
+
+
+def _matrix_cell(found: DatasetSummary, setting: Setting | None) -> Json:
+    """The best setting of a learner on a data set; nulls if there is none."""
+    if setting is None:
+        return dict.fromkeys(_OF_MATRIX)
+    return {
+        "mean": setting.mean,
+        "sd": setting.sd,
+        "verdict": found.verdict(setting),
+        "compared": setting.compared,
+        "missing_permutations": setting.missing,
+    }
+
+
 def _matrix_rows(summary: SweepSummary) -> Iterator[Json]:
     """One row per learner, for csv and jsonl."""
     for learner, row in summary.matrix.items():
         line: Json = {"learner": learner}
         for found, one in zip(summary.datasets, row, strict=True):
             name = found.short
-            line[name] = one and one.mean
-            line[f"{name} sd"] = one and one.sd
-            line[f"{name} verdict"] = one and found.verdict(one)
-            line[f"{name} compared"] = one and one.compared
-            line[f"{name} missing permutations"] = one and one.missing
+            cell = _matrix_cell(found, one)
+            line[name] = cell["mean"]
+            line[f"{name} sd"] = cell["sd"]
+            line[f"{name} verdict"] = cell["verdict"]
+            line[f"{name} compared"] = cell["compared"]
+            line[f"{name} missing permutations"] = cell["missing_permutations"]
         mean_ranks = summary.ranks.mean_ranks
         line["mean_rank"] = mean_ranks.get(learner)
         yield line
@@ -303,7 +321,9 @@ _PREPARATION = (
 
 def _preparation(data: TrialData) -> Json:
     """JSON of how the data of a trial were prepared."""
-    fields = {name: getattr(data, name) for name in _PREPARATION}
+    fields = Json()
+    for name in _PREPARATION:
+        fields[name] = getattr(data, name)
     fields["costs"] = data.weights
     return {name: value for name, value in fields.items() if value != ()}
 

@@ -128,7 +128,8 @@ def _overview(summary: SweepSummary, written: str, chosen: Sequence[str]) -> Ite
     if len(summary.datasets) > 1:
         matrix = matrix_table(summary)
         yield _HTML.page(Page([matrix]))
-        if "ranks" in chosen and summary.ranks.p_value is not None and has_matplotlib:
+        has_ranks = summary.ranks.p_value is not None
+        if "ranks" in chosen and has_ranks and has_matplotlib:
             draw = partial(pictures.draw_ranks, summary.ranks)
             draw_figure = partial(pictures.one_panel, draw, len(summary.matrix))
             yield _figure(draw_figure, "Mean ranks of the learners over the data sets")
@@ -136,7 +137,8 @@ def _overview(summary: SweepSummary, written: str, chosen: Sequence[str]) -> Ite
     lines = list(page.remarks)
     lines += [" ".join(command) for command in page.commands]
     items = [f"<li>{_text(line)}</li>" for line in lines]
-    yield f"<ul>{''.join(items)}</ul>"
+    listed = "".join(items)
+    yield f"<ul>{listed}</ul>"
     if not has_matplotlib:
         yield f"<p>Pictures need matplotlib: <code>{_text(pictures.INSTALL)}</code></p>"
 
@@ -144,7 +146,9 @@ def _overview(summary: SweepSummary, written: str, chosen: Sequence[str]) -> Ite
 def _made(summary: SweepSummary, written: str) -> str:
     """When, by which version and on which machine the results were made; empty if not known."""
     parts = list[str]()
-    last = summary.origins[-1] if summary.origins else {}
+    last: Mapping[str, Any] = {}
+    if summary.origins:
+        last = summary.origins[-1]
     if written:
         parts.append(f"Written on {written}")
     if "version" in last:
@@ -198,11 +202,14 @@ def _facts(data: TrialData) -> dict[str, str]:
     features = f"{data.features:,}"
     if data.scale != "none":
         features += f", scaled ({data.scale})"
+    order = "as in the file"
+    if data.shuffled:
+        order = "random permutations"
     return {
         "Rounds": rounds,
         "Features": features,
         "Labels": _labels(data),
-        "Order": "random permutations" if data.shuffled else "as in the file",
+        "Order": order,
         "File": data.path,
         "SHA-256": data.sha256 or "not known: the file was not read to its end",
     }

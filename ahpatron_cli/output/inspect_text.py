@@ -18,7 +18,7 @@ from ahpatron_cli.model_file import Header, Model
 from ahpatron_cli.number_text import counted, percent, share, short
 from ahpatron_cli.output.escape import visible
 from ahpatron_cli.output.formats import json_text, write
-from ahpatron_cli.output.render import Terminal
+from ahpatron_cli.output.render import Terminal, in_lines
 from ahpatron_cli.output.table import Column, Page, Table
 from ahpatron_cli.overview import ColumnOverview
 from ahpatron_cli.profile import Profile
@@ -71,11 +71,7 @@ def _section(terminal: Terminal, head: str, entries: Mapping[str, Any] | Iterabl
             lines += terminal.folded(item, "  - ", "    ")
     if not lines:
         return ""
-    return _joined(["", terminal.strong(head), *lines])
-
-
-def _joined(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+    return in_lines(["", terminal.strong(head), *lines])
 
 
 def _value(value: Any) -> str:
@@ -96,7 +92,8 @@ def _span(low: float | None, high: float | None) -> str | None:
 
 def _rows_text(rows: int, of: int) -> str:
     """A number of rows and its share of all rows: `30 rows, 10.0 %`."""
-    return f"{counted(rows, 'row')}, {share(rows / of)}"
+    part = share(rows / of)
+    return f"{counted(rows, 'row')}, {part}"
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -104,17 +101,22 @@ def _rows_text(rows: int, of: int) -> str:
 
 def profile_text(profile: Profile, terminal: Terminal) -> str:
     """The profile of a data file as text."""
-    about = f"{counted(profile.rows, 'row')}, {counted(profile.features, 'feature')}"
+    columns = counted(profile.features, "feature")
     if profile.columns and not profile.labels:
-        about = f"{counted(profile.rows, 'row')}, {counted(profile.features, 'column')}"
+        columns = counted(profile.features, "column")
+    about = f"{counted(profile.rows, 'row')}, {columns}"
     if profile.density is not None:
         about += f", {share(profile.density)} of values stored"
+    ranges: Json = {}
+    if profile.examined:
+        ranges = _ranges(profile)
+    title = terminal.title(profile.path, about)
     parts = [
-        _joined(terminal.title(profile.path, about)),
+        in_lines(title),
         _section(terminal, "Notes", profile.notes),
         _section(terminal, "Labels", _labels(profile)),
         _columns(profile, terminal),
-        _section(terminal, "Rows and features", _ranges(profile) if profile.examined else {}),
+        _section(terminal, "Rows and features", ranges),
         _section(terminal, "Gaussian kernel", _kernel(profile)),
         _section(terminal, "Mistakes on rows drawn at random", _tried(profile)),
         _section(terminal, "Not computed", profile.unknown),
@@ -131,22 +133,29 @@ def _columns(profile: Profile, terminal: Terminal) -> str:
         return ""
     shown = _columns_to_show(profile)
     title = "Columns"
-    hidden = len(profile.columns) - len(shown)
-    if hidden:
-        title += f": {len(shown)} of {len(profile.columns):,}; --json has all"
+    count = len(profile.columns)
+    if len(shown) < count:
+        title += f": {len(shown)} of {count:,}; --json has all"
     notes = []
-    if any(one.mistake_rate is not None for one in shown):
+    rated = [one for one in shown if one.mistake_rate is not None]
+    if rated:
         notes.append(
             "Alone %: mistakes of predicting the most frequent label so far among rows with the "
             "same text, or with a number in the same of 64 intervals."
         )
+    names = [_cut(one.name, _WIDEST_NAME) for one in shown]
+    types = [_column_type(one) for one in shown]
+    missing = [_missing(one, profile.rows) for one in shown]
+    distinct = [_distinct(one) for one in shown]
+    contents = [_content(one, profile) for one in shown]
+    alone = [_alone(one) for one in shown]
     columns = [
-        Column("Column", [_cut(one.name, _WIDEST_NAME) for one in shown], left=True),
-        Column("Type", [_column_type(one) for one in shown], left=True),
-        Column("Missing %", [_missing(one, profile.rows) for one in shown], 2),
-        Column("Distinct", [_distinct(one) for one in shown], 3),
-        Column("Range or most frequent", [_content(one, profile) for one in shown], left=True),
-        Column("Alone %", [_alone(one) for one in shown]),
+        Column("Column", names, left=True),
+        Column("Type", types, left=True),
+        Column("Missing %", missing, 2),
+        Column("Distinct", distinct, 3),
+        Column("Range or most frequent", contents, left=True),
+        Column("Alone %", alone),
     ]
     table = Table(kind="columns", name="", title=title, columns=columns, notes=notes)
     text = terminal.page(Page([table]))
@@ -162,7 +171,9 @@ def _columns_to_show(profile: Profile) -> Sequence[ColumnOverview]:
     def rank(one: ColumnOverview) -> tuple[bool, float]:
         needs_look = bool(one.constant or one.like_id or one.like or one.other_types)
         is_plain = one.role == "feature" and not needs_look
-        return is_plain, 1.0 if one.mistake_rate is None else one.mistake_rate
+        if one.mistake_rate is None:
+            return is_plain, 1.0
+        return is_plain, one.mistake_rate
 
     chosen = sorted(columns, key=rank)[:_MOST_COLUMNS]
     names = {one.name for one in chosen}
@@ -179,7 +190,9 @@ def _column_type(one: ColumnOverview) -> str:
         return "like an id"
     if one.like is not None:
         return f"like {one.like}"
-    return "mixed" if one.other_types else one.type
+    if one.other_types:
+        return "mixed"
+    return one.type
 
 
 def _missing(one: ColumnOverview, rows: int) -> str | None:
@@ -197,32 +210,42 @@ def _distinct(one: ColumnOverview) -> str:
 def _content(one: ColumnOverview, profile: Profile) -> str | None:
     """The range of numbers and dates, or the most frequent text."""
     if one.most_frequent is not None:
-        part = share((one.most_frequent_rows or 0) / profile.rows)
-        return f"{_cut(one.most_frequent, _WIDEST_TEXT)} ({part})"
+        rows = one.most_frequent_rows or 0
+        part = share(rows / profile.rows)
+        text = _cut(one.most_frequent, _WIDEST_TEXT)
+        return f"{text} ({part})"
     if isinstance(one.low, str):
         if one.low == one.high:
             return one.low
         return f"{one.low} to {one.high}"
+    if isinstance(one.high, str):
+        return None
     if one.low == one.high and one.low is not None:
         return short(one.low, 4)
-    return _span(one.low, one.high if not isinstance(one.high, str) else None)
+    return _span(one.low, one.high)
 
 
 def _alone(one: ColumnOverview) -> str | None:
-    return None if one.mistake_rate is None else percent(one.mistake_rate)
+    if one.mistake_rate is None:
+        return None
+    return percent(one.mistake_rate)
 
 
 def _cut(text: str, most: int) -> str:
     """A text without its end if it is too long."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 1]}…"
 
 
 def _faults(profile: Profile, terminal: Terminal) -> str:
     """Text on the faulty lines of a file; empty if there are none."""
     if not profile.faults:
         return ""
-    is_table = any(fault.column is None for fault in profile.faulty_lines)
-    head = counted(profile.faults, "fault" if is_table else "faulty line")
+    head = counted(profile.faults, "faulty line")
+    without_column = [fault for fault in profile.faulty_lines if fault.column is None]
+    if without_column:  # a table, of which a line may have several
+        head = counted(profile.faults, "fault")
     shown = len(profile.faulty_lines)
     if profile.faults > shown:
         head += f"; the first {shown} are"
@@ -234,7 +257,7 @@ def _faults(profile: Profile, terminal: Terminal) -> str:
         if fault.column is not None:
             place += f":{fault.column}"
         lines.append(visible(f"{place}: {fault.problem}"))
-    return _joined(lines)
+    return in_lines(lines)
 
 
 def _next(profile: Profile, terminal: Terminal) -> str:
@@ -245,7 +268,7 @@ def _next(profile: Profile, terminal: Terminal) -> str:
     if profile.path == STDIN_NAME:
         head += ", where FILE stands for the data of standard input"
     commands = [f"  {visible(command)}" for command in profile.next]
-    return _joined(["", terminal.strong(head), *commands])
+    return in_lines(["", terminal.strong(head), *commands])
 
 
 def _labels(profile: Profile) -> Json:
@@ -256,7 +279,9 @@ def _labels(profile: Profile) -> Json:
         entries[name] = _rows_text(one.rows, profile.rows)
     hidden = len(profile.labels) - len(entries)
     if hidden:
-        more = "" if profile.all_labels else "more than "
+        more = "more than "
+        if profile.all_labels:
+            more = ""
         entries["others"] = f"{more}{hidden:,} labels"
     if profile.unlabelled:
         entries["without a label"] = _rows_text(profile.unlabelled, profile.rows)
@@ -312,7 +337,8 @@ def _tried(profile: Profile) -> Json:
     if profile.tried_metron is not None:
         rates["metron"] = profile.tried_metron
     for one in profile.tried:
-        rates[f"{SUGGESTED_LEARNER}, σ = {short(one.sigma)}"] = one.mistake_rate
+        name = f"{SUGGESTED_LEARNER}, σ = {short(one.sigma)}"
+        rates[name] = one.mistake_rate
     entries: Json = {"rows": best.rounds}
     for name, rate in rates.items():
         entries[name] = share(rate)
@@ -435,7 +461,8 @@ def _relevance_to_json(model: Header, relevance: Sequence[tuple[int, float]]) ->
     """Relevance of features as JSON, with their names in a table."""
     names = dict[int, str]()
     if model.schema:
-        names = dict(enumerate(model.schema.features, start=1))
+        features = model.schema.features
+        names = dict(enumerate(features, start=1))
     return [
         {
             "feature": number,
@@ -453,7 +480,8 @@ def _memories_to_json(model: Header, memories: Sequence[Memories]) -> list[Json]
         labels = model.labels
     names = dict[Number | None, str]()
     if model.schema:
-        names = {label: name for name, label in model.schema.labels.items()}
+        for name, label in model.schema.labels.items():
+            names[label] = name
     return [
         {
             "class": label,
@@ -473,17 +501,18 @@ def model_text(document: Json, terminal: Terminal) -> str:
     """The description of a model as text."""
     about = "{learner}; written {written} by ahpatron {made_by}".format_map(document)
     params = {"kernel": document["kernel"], **document["params"]}
-    counts = {
-        name.replace("_", " "): value
-        for name, value in document.items()
-        if isinstance(value, int | float) and name != "schema"
-    }
+    counts = Json()
+    for name, value in document.items():
+        if isinstance(value, int | float) and name != "schema":
+            counts[name] = value
+    live = document["live"] or {}
+    title = terminal.title(document["path"], about)
     parts = [
-        _joined(terminal.title(document["path"], about)),
+        in_lines(title),
         _section(terminal, "Data", _data_of_model(document)),
         _section(terminal, "Parameters", params),
-        _section(terminal, "Stream", counts),
-        _section(terminal, "Live stream", _with_spaces(document["live"] or {})),
+        _section(terminal, "Stream", _with_spaces(counts)),
+        _section(terminal, "Live stream", _with_spaces(live)),
         _section(terminal, "Two memories", _memories(document)),
         _section(terminal, "Relevance of columns, above the uniform part", _bars(document)),
         _examples(document, terminal),
@@ -493,7 +522,10 @@ def model_text(document: Json, terminal: Terminal) -> str:
 
 def _with_spaces(entries: Json) -> Json:
     """The entries under names as people write them."""
-    return {name.replace("_", " "): value for name, value in entries.items()}
+    spaced = Json()
+    for name, value in entries.items():
+        spaced[name.replace("_", " ")] = value
+    return spaced
 
 
 def _data_of_model(document: Json) -> Json:
@@ -501,9 +533,12 @@ def _data_of_model(document: Json) -> Json:
     data = dict(document["data"])
     schema = data.pop("schema")
     if schema:
-        labels = schema["labels"].items()
-        data["label names"] = [f"{name} ({show_label(label)})" for name, label in labels]
-        data["columns"] = ["{name} ({kind})".format_map(one) for one in schema["columns"]]
+        label_names = []
+        for name, label in schema["labels"].items():
+            label_names.append(f"{name} ({show_label(label)})")
+        data["label names"] = label_names
+        columns = schema["columns"]
+        data["columns"] = ["{name} ({kind})".format_map(one) for one in columns]
     return data
 
 
@@ -525,14 +560,19 @@ def _memories(document: Json) -> Json:
 
 def _memory(one: Json) -> dict[str, str]:
     """Entries on the two memories of one learner."""
-    leader = "the tracker leads" if one["leader"] == "tracker" else "the steady memory leads"
+    leader = "the steady memory leads"
+    if one["leader"] == "tracker":
+        leader = "the tracker leads"
     alarms = f"{one['alarms']:,}"
     since = "the first round"
     if one["alarms"]:
         shown = one["alarm_rounds"][-_MOST_ALARMS:]
-        rounds = "round" if len(shown) == 1 else "rounds"
-        last = "last " if one["alarms"] > len(shown) else ""
-        alarms += f", {last}in {rounds} {_value(shown)}"
+        where = "in rounds"
+        if len(shown) == 1:
+            where = "in round"
+        if one["alarms"] > len(shown):
+            where = f"last {where}"
+        alarms += f", {where} {_value(shown)}"
         since = "the last alarm"
     return {
         "weight of tracker": f"{one['tracker_weight']:.3f}: {leader}",
@@ -549,7 +589,8 @@ def _bars(document: Json) -> Json:
     for one in columns[:_MOST_RELEVANT]:
         part = one["above_uniform"]
         bar = "█" * round(40 * part)
-        entries[_cut(one["column"], _NAMES)] = f"{share(part):>7} {bar}"
+        name = _cut(one["column"], _NAMES)
+        entries[name] = f"{share(part):>7} {bar}"
     hidden = len(columns) - _MOST_RELEVANT
     if hidden > 0:
         entries["others"] = f"{hidden:,} more columns"
@@ -561,17 +602,21 @@ def _examples(document: Json, terminal: Terminal) -> str:
     examples = document["examples"]
     if not examples:
         return ""
-    ranked = [one["column"] for one in document["relevance_by_column"] or ()]
-    names = dict.fromkeys(ranked)
+    relevances = document["relevance_by_column"] or ()
+    names = [one["column"] for one in relevances]
     for one in examples:
-        names.update(dict.fromkeys(one["cells"]))
+        names += one["cells"]
+    coefficients = [f"{one['coefficient']:.3f}" for one in examples]
+    labels = [one["label"] for one in examples]
     columns = [
-        Column("Coefficient", [f"{one['coefficient']:.3f}" for one in examples]),
-        Column("Speaks for", [one["label"] for one in examples], left=True),
+        Column("Coefficient", coefficients),
+        Column("In favour of", labels, left=True),
     ]
-    for priority, name in enumerate([*names][:_MOST_RELEVANT], start=1):
+    distinct = list(dict.fromkeys(names))
+    for priority, name in enumerate(distinct[:_MOST_RELEVANT], start=1):
         cells = [_cell(one["cells"].get(name)) for one in examples]
-        columns.append(Column(_cut(name, _WIDEST_NAME), cells, priority))
+        heading = _cut(name, _WIDEST_NAME)
+        columns.append(Column(heading, cells, priority))
     title = f"Stored examples with the largest coefficients: {len(examples)}"
     table = Table(kind="examples", name="", title=title, columns=columns)
     text = terminal.page(Page([table]))

@@ -11,7 +11,7 @@ from typing import Any
 from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.core.references import PUBLICATIONS
-from ahpatron_cli.output.render import Terminal
+from ahpatron_cli.output.render import Terminal, in_lines
 from ahpatron_cli.records import DOCUMENT_VERSION, Json, plain_params
 
 _PARAMETERS = "Parameters (-p NAME=VALUE)"
@@ -70,7 +70,9 @@ def _reference_to_json(reference: str) -> Json:
 
 def _kind_to_json(kind: type[Learner] | type[Kernel], title: str) -> Json:
     """Name, title and parameters of a learner or kernel."""
-    defaults: dict[str, Any] = {field.name: field.default for field in fields(kind)}
+    defaults: dict[str, Any] = {}
+    for field in fields(kind):
+        defaults[field.name] = field.default
     shown_defaults = plain_params(defaults)
     parameters = []
     for name, spec in kind.specs().items():
@@ -103,28 +105,34 @@ def _first_line(kind: type[Learner] | type[Kernel]) -> str:
 def rule_of(kind: type[Learner]) -> str:
     """The docstring of a learner without its deviations and examples."""
     text = _without_examples(kind)
-    return text.partition(_DEVIATIONS)[0].strip()
+    rule, _, _ = text.partition(_DEVIATIONS)
+    return rule.strip()
 
 
 def deviations_of(kind: type[Learner]) -> str:
     """How a learner deviates from its publication; empty if the docstring names nothing."""
     text = _without_examples(kind)
-    return text.partition(_DEVIATIONS)[2].strip()
+    _, _, deviations = text.partition(_DEVIATIONS)
+    return deviations.strip()
 
 
 def _without_examples(kind: type[Learner]) -> str:
     """The docstring of a learner up to its examples; empty if it has none."""
     text = kind.__doc__
+    # @dataclass writes the signature for a class without a docstring
     if text is None or text.startswith(f"{kind.__name__}("):
-        return ""  # what @dataclass writes for a class without a docstring
-    return inspect.cleandoc(text).partition(_EXAMPLES)[0]
+        return ""
+    without_examples, _, _ = inspect.cleandoc(text).partition(_EXAMPLES)
+    return without_examples
 
 
 def bibtex_of(kinds: Iterable[type[Learner]]) -> str:
     """BibTeX entries of all publications of these learners, each once."""
     entries = []
-    references = dict.fromkeys(reference for kind in kinds for reference in kind.references)
-    for key in references:
+    references: list[str] = []
+    for kind in kinds:
+        references += kind.references
+    for key in dict.fromkeys(references):
         if key in PUBLICATIONS:
             publication = PUBLICATIONS[key]
             entries.append(publication.bibtex(key))
@@ -142,7 +150,7 @@ def all_learners_text(document: Json, terminal: Terminal) -> str:
         "",
         *terminal.folded("`ahpatron learners NAME` describes a learner or kernel."),
     ]
-    return _joined(lines)
+    return in_lines(lines)
 
 
 def _kinds(head: str, kinds: Iterable[Json], terminal: Terminal) -> list[str]:
@@ -160,7 +168,7 @@ def described_text(document: Json, terminal: Terminal) -> str:
     """Some learners and kernels in detail, as text."""
     described = [_learner_lines(kind, terminal) for kind in document["learners"]]
     described += [_kernel_lines(kind, terminal) for kind in document["kernels"]]
-    return "\n".join(_joined(lines) for lines in described)
+    return "\n".join(map(in_lines, described))
 
 
 def _learner_lines(kind: Json, terminal: Terminal) -> list[str]:
@@ -170,11 +178,12 @@ def _learner_lines(kind: Json, terminal: Terminal) -> list[str]:
     references = list[str]()
     for one in kind["references"]:
         references += terminal.folded(one["text"], "  ", "    ")
+    parameters = _parameters(kind, terminal, indent=2)
     return [
         *terminal.title(kind["name"], kind["title"]),
         *_section("Rule", rule, terminal),
         *_section("Deviations from the publication", deviations, terminal),
-        *_section(_PARAMETERS, _parameters(kind, terminal, indent=2), terminal),
+        *_section(_PARAMETERS, parameters, terminal),
         *_section("Values worth trying", _sweep(kind), terminal),
         *_section("Publications", references, terminal),
     ]
@@ -184,9 +193,10 @@ def _kernel_lines(kind: Json, terminal: Terminal) -> list[str]:
     """Lines on a kernel: formula, parameters, and how it is chosen."""
     name = kind["name"]
     choice = terminal.folded(f"ahpatron run DATA --kernel {name}", "  ", "    ")
+    parameters = _parameters(kind, terminal, indent=2)
     return [
         *terminal.title(name, kind["title"]),
-        *_section(_PARAMETERS, _parameters(kind, terminal, indent=2), terminal),
+        *_section(_PARAMETERS, parameters, terminal),
         *_section("Use", choice, terminal),
     ]
 
@@ -202,14 +212,17 @@ def _parameters(kind: Json, terminal: Terminal, *, indent: int) -> list[str]:
     """Lines on the parameters of a learner or kernel."""
     lines = []
     for one in kind["parameters"]:
+        meaning = one["meaning"]
+        legal = one["legal"]
         default = one["default_formula"] or one["default"]
         if default is None:
             default = "none"
-        text = f"{one['meaning']} ({one['legal']}; default {default})"
+        text = f"{meaning} ({legal}; default {default})"
         name = one["name"]
         symbol = terminal.escape(one["symbol"])
-        first = " " * indent + f"{name:<14} {symbol:<4} "
+        first = f"{name:<14} {symbol:<4} "
         rest = " " * (indent + 16)
+        first = " " * indent + first
         lines += terminal.folded(text, first, rest)
     return lines
 
@@ -234,7 +247,8 @@ def _sweep(kind: Json) -> list[str]:
     """The command that tries the grid of a learner."""
     if not kind["grid"]:
         return []
-    options = " ".join(f"-p '{one}'" for one in kind["grid"])
+    grid = [f"-p '{one}'" for one in kind["grid"]]
+    options = " ".join(grid)
     command = f"ahpatron sweep DATA -l {kind['name']} {options} --out results.jsonl"
     return textwrap.wrap(
         command,
@@ -244,7 +258,3 @@ def _sweep(kind: Json) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _joined(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)

@@ -20,7 +20,7 @@ from ahpatron_cli.number_text import counted, int_if_integral, orders, percent
 from ahpatron_cli.output.escape import visible
 from ahpatron_cli.output.formats import rows_text
 from ahpatron_cli.output.sweep_table import friedman_statistics
-from ahpatron_cli.records import Curve, Json, grouped
+from ahpatron_cli.records import Curve, Json
 from ahpatron_cli.sweep.statistics import OverDatasets
 from ahpatron_cli.sweep.summary import (
     DatasetSummary,
@@ -180,7 +180,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     """
     from ahpatron_cli.core.registry import BUILT_IN
 
-    known = dict.fromkeys([*_OFTEN_COMPARED, *(kind.name for kind in BUILT_IN)])
+    known = dict.fromkeys([*_OFTEN_COMPARED, *BUILT_IN])
     places = {name: place for place, name in enumerate(known)}
     made = {}
     for name in names:
@@ -319,8 +319,10 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     top = min(1.1 * highest, 100)
     baselines = {curve.baseline for curve in curves if curve.baseline is not None}
     for baseline in baselines:
-        line = _draw_baseline(axes, baseline, top=_BASELINE_ROOM * top)
-        top = max(top, min(1.05 * line.end, _BASELINE_ROOM * top))
+        highest_top = _BASELINE_ROOM * top
+        line = _draw_baseline(axes, baseline, top=highest_top)
+        room = min(1.05 * line.end, highest_top)
+        top = max(top, room)
         names.append(line)
     axes.set_title(_title_of_curves(curves))
     axes.set_xlabel("round t")
@@ -433,7 +435,8 @@ def axes_of(datasets: Sequence[DatasetSummary]) -> list[str]:
     names: dict[str, None] = {}
     for found in datasets:
         for own in found.tried.values():
-            names.update(dict.fromkeys(varied_numbers(own)))
+            varied = varied_numbers(own)
+            names.update(dict.fromkeys(varied))
     preference = [*_SYMBOLS, *names]
     return sorted(names, key=preference.index)
 
@@ -505,7 +508,8 @@ def draw_sweep(
     if has_ranks:
         whole_row = figure.add_subplot(grid[0, :])
         draw_ranks(summary.ranks, whole_row)
-    for row, (found, own) in enumerate(zip(summary.datasets, drawn, strict=True), start=first):
+    by_row = zip(summary.datasets, drawn, strict=True)
+    for row, (found, own) in enumerate(by_row, start=first):
         for column, (_, draw) in enumerate(own):
             place = grid[row, column]
             axes = figure.add_subplot(place)
@@ -598,8 +602,10 @@ def _draw_means(
 
 def _by_learner(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
     """Settings of each learner, by its name, in order of first appearance."""
-    groups = grouped(settings, lambda one: (one.name,))
-    return {own[0].name: own for own in groups}
+    groups: dict[str, list[Setting]] = {}
+    for one in settings:
+        groups.setdefault(one.name, []).append(one)
+    return groups
 
 
 def _varied_by_value(
@@ -610,9 +616,7 @@ def _varied_by_value(
     Empty for learners without the parameter, and for those with one value of an unusual one, unless
     all are such: a search by halving may leave one of the values.
     """
-    every: dict[str, ByValue] = {}
-    for learner, own in own_settings.items():
-        every[learner] = _best_by_value(own, name)
+    every = {learner: _best_by_value(own, name) for learner, own in own_settings.items()}
     if name in _SYMBOLS:
         return every
     varied: dict[str, ByValue] = {}
@@ -630,8 +634,9 @@ def _best_by_value(own: Sequence[Setting], name: str) -> ByValue:
     settings: dict[float, list[Setting]] = {}
     for one in own:
         value = finite_number(one.params.get(name))
-        if value is not None:
-            settings.setdefault(value, []).append(one)
+        if value is None:
+            continue
+        settings.setdefault(value, []).append(one)
     return {value: best_of(settings[value]) for value in sorted(settings)}
 
 
@@ -644,7 +649,8 @@ def _draw_tradeoff(
     """Plot the metric against time, a dot per setting, and the Pareto front."""
 
     def dots(settings: Sequence[Setting], **look: Any) -> None:
-        seconds = [max(one.means.seconds_mean, _FASTEST) for one in settings]
+        times = [one.means.seconds_mean for one in settings]
+        seconds = [max(time, _FASTEST) for time in times]
         values = _metric(settings)
         axes.plot(seconds, values, **look)
 
@@ -684,8 +690,9 @@ def _value_axis(axes: Axes, *, log: bool) -> None:
     axes.margins(x=0.05)
     low, high = axes.get_xlim()
     axis = axes.xaxis
-    if log and high / low >= 6:
-        subs = _log_ticks(high / low)
+    ratio = high / low if log else 1.0
+    if ratio >= 6:
+        subs = _log_ticks(ratio)
         axis.set_major_locator(LogLocator(subs=subs))
     else:
         axis.set_major_locator(MaxNLocator(4))
@@ -713,29 +720,28 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
     count = len(learners)
     on_left = (count + 1) // 2
     bars = _BAR_GAP * len(ranks.groups)
-    axes.set_xlim(1 - 0.45 * (count - 1), count + 0.45 * (count - 1))
+    margin = 0.45 * (count - 1)
+    axes.set_xlim(1 - margin, count + margin)
     axes.set_ylim(bars + on_left + 0.6, -1.6)  # downwards, in lines of text
     axes.set_axis_off()
     _draw_rank_axis(axes, count)
+    gap = 0.04 * (count - 1)
     for place, learner in enumerate(learners):
-        rank = means[learner]
         is_left = place < on_left
         line = place if is_left else count - 1 - place
-        depth = bars + line + 0.8
-        side = 1 - 0.04 * (count - 1) if is_left else count + 0.04 * (count - 1)
-        axes.plot([rank, rank, side], [0, depth, depth], color=INK, linewidth=0.8)
-        axes.annotate(
-            f"{_shown(learner)}  {rank:.2f}" if is_left else f"{rank:.2f}  {_shown(learner)}",
-            xy=(side, depth),
-            xytext=(-3 if is_left else 3, 0),
-            textcoords="offset points",
-            ha="right" if is_left else "left",
-            va="center",
+        _draw_rank(
+            axes,
+            learner,
+            means[learner],
+            depth=bars + line + 0.8,
+            side=1 - gap if is_left else count + gap,
         )
+    beyond = 0.02 * count
     for number, group in enumerate(ranks.groups):
         depth = 0.45 + _BAR_GAP * number
-        ends = [means[group[0]] - 0.02 * count, means[group[-1]] + 0.02 * count]
-        axes.plot(ends, [depth, depth], color=INK, linewidth=3, solid_capstyle="butt")
+        left = means[group[0]] - beyond
+        right = means[group[-1]] + beyond
+        axes.plot([left, right], [depth, depth], color=INK, linewidth=3, solid_capstyle="butt")
     title = f"{friedman_statistics(ranks)}; {counted(ranks.datasets, 'data set')}"
     finding = "no significant difference (5 %)"
     if ranks.rejects:
@@ -744,11 +750,32 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
     axes.set_title(f"{title}\n{finding}")
 
 
+def _draw_rank(axes: Axes, learner: str, rank: float, *, depth: float, side: float) -> None:
+    """Draw a line from a mean rank down to `depth` and to `side`, where the learner is named."""
+    axes.plot([rank, rank, side], [0, depth, depth], color=INK, linewidth=0.8)
+    name = _shown(learner)
+    text = f"{rank:.2f}  {name}"
+    alignment = "left"
+    away = 3
+    if side < rank:
+        text = f"{name}  {rank:.2f}"
+        alignment = "right"
+        away = -3
+    axes.annotate(
+        text,
+        xy=(side, depth),
+        xytext=(away, 0),
+        textcoords="offset points",
+        ha=alignment,
+        va="center",
+    )
+
+
 def _draw_rank_axis(axes: Axes, count: int) -> None:
     """Draw the axis of mean ranks from 1 to `count`, with its numbers above it."""
-    axes.plot([1, count], [0, 0], color=INK, linewidth=0.8)
+    axes.hlines(0, 1, count, color=INK, linewidth=0.8)
     for rank in range(1, count + 1):
-        axes.plot([rank, rank], [0, -0.15], color=INK, linewidth=0.8)
+        axes.vlines(rank, 0, -0.15, color=INK, linewidth=0.8)
         axes.annotate(str(rank), xy=(rank, -0.2), ha="center", va="bottom")
 
 
@@ -756,8 +783,7 @@ def _draw_critical_difference(axes: Axes, width: float) -> None:
     """Draw the critical difference as a bar above the axis."""
     height = -1.05
     end = 1 + width
-    axes.plot([1, end], [height, height], color=INK, linewidth=1.2)
-    for place in (1, end):
-        axes.plot([place, place], [height - 0.12, height + 0.12], color=INK, linewidth=1.2)
+    axes.hlines(height, 1, end, color=INK, linewidth=1.2)
+    axes.vlines([1, end], height - 0.12, height + 0.12, color=INK, linewidth=1.2)
     text = f"critical difference {width:.2f}"
     axes.annotate(text, xy=(end, height), xytext=(4, 0), textcoords="offset points", va="center")

@@ -43,7 +43,7 @@ def label_names(labels: Labels, schema: Schema | None) -> list[str]:
     return [OTHER if name is None else name for name in names]
 
 
-def _class_numbers(codes: Floats, *, classes: bool) -> Integers:
+def class_numbers(codes: Floats, *, classes: bool) -> Integers:
     """The number of the class of each row, 0 or 1 if there are two; 0 without a label."""
     known = np.where(np.isnan(codes), 0.0, codes)
     if classes:
@@ -72,38 +72,47 @@ class PredictionWriter:
         answers: Answers,
         names: Sequence[str],
         id_name: str | None = None,
+        *,
+        labels_may_appear: bool = False,
     ) -> None:
         """Write the rows of a batch of a run; rows without a label have no round number.
 
         `names` are the names of the labels. With several classes, the score is that of the
-        predicted class.
+        predicted class. If `labels_may_appear`, CSV has one probability, that of the prediction.
         """
-        scores = answers.scores
         guesses = answers.chosen
         missing = np.isnan(batch.labels)
         is_round = ~missing
-        true = _class_numbers(batch.labels, classes=scores.ndim == 2)
-        if scores.ndim == 2:
-            rows = np.arange(len(scores))
-            scores = scores[rows, guesses]
+        true = class_numbers(batch.labels, classes=answers.scores.ndim == 2)
         mistakes = (guesses != true).astype(int)
         shown = np.array(self._labels(names), dtype=object)
+        predictions = np.append(shown, self._nothing)  # `NO_ANSWER` is the last one
         rounds_before = run.rounds - np.count_nonzero(is_round)
         rounds = rounds_before + np.cumsum(is_round)
         columns: Columns = {
             "data": self._text(visible(run.path)),
             "learner": self._text(run.setup.learner),
             "repeat": str(run.repeat),
-            "round": np.where(missing, "", rounds.astype(str)).tolist(),
+            "round": np.where(missing, self._nothing, rounds.astype(str)).tolist(),
             **self._keys(batch, id_name),
-            "label": np.where(missing, "", shown[true]).tolist(),
-            "score": exact_texts(scores),
-            "prediction": shown[guesses].tolist(),
-            "mistake": np.where(missing, "", mistakes.astype(str)).tolist(),
+            "label": np.where(missing, self._nothing, shown[true]).tolist(),
+            "score": number_texts(answers.chosen_scores(), self._nothing),
+            "prediction": predictions[guesses].tolist(),
+            "mistake": np.where(missing, self._nothing, mistakes.astype(str)).tolist(),
         }
-        if answers.probabilities is not None:
-            columns |= _by_label("probability", names, answers.probabilities)
-        self._write(columns, len(scores))
+        columns |= self._probabilities(answers, names, labels_may_appear=labels_may_appear)
+        self._write(columns, len(guesses))
+
+    def _probabilities(
+        self, answers: Answers, names: Sequence[str], *, labels_may_appear: bool
+    ) -> Columns:
+        """The columns of probabilities, of which there are none unless they are asked for."""
+        if answers.probabilities is None:
+            return {}
+        if labels_may_appear and not self._as_json:  # columns cannot be added later
+            probabilities = answers.chosen_probabilities()
+            return {"probability": number_texts(probabilities, self._nothing)}
+        return _by_label("probability", names, answers.probabilities)
 
     def write_scores(
         self,
@@ -148,6 +157,11 @@ class PredictionWriter:
 
     def _text(self, text: str) -> str:
         return text_cell(text, as_json=self._as_json)
+
+    @property
+    def _nothing(self) -> str:
+        """What is written if no label was known."""
+        return "null" if self._as_json else ""
 
     def _write(self, columns: Columns, count: int) -> None:
         """Write `count` rows; a column that is a text is the same for all rows."""
@@ -221,6 +235,14 @@ def exact_texts(values: Floats | Integers) -> list[str]:
     return array[1:-1].split(",")
 
 
+def number_texts(values: Floats, nothing: str) -> list[str]:
+    """As `exact_texts`, with another text for NaN."""
+    texts = exact_texts(values)
+    if not np.isnan(values).any():
+        return texts
+    return [nothing if text == "null" else text for text in texts]
+
+
 def _csv_cell(text: str) -> str:
     """A cell of CSV (RFC 4180): quoted if necessary; text that looks like a formula is marked."""
     safe = text
@@ -232,13 +254,11 @@ def _csv_cell(text: str) -> str:
     return safe
 
 
-def check_predictions_path(path: str, *, may_be_json: bool = False) -> None:
-    """Refuse a path with the suffix of another format; called before a long run."""
-    formats = {".csv": "csv"}
-    if may_be_json:
-        formats[".jsonl"] = "jsonl"
-    if path != STDOUT:
-        format_of_suffix(path, "csv", formats)
+def predictions_format(path: str) -> str:
+    """The format of a file of predictions, csv or jsonl; a path with another suffix is refused."""
+    if path == STDOUT:
+        return "csv"
+    return format_of_suffix(path, "csv", {".csv": "csv", ".jsonl": "jsonl"})
 
 
 def open_output(path: str | None) -> AbstractContextManager[Output]:
@@ -260,25 +280,28 @@ def open_predictions(
     """
     if path is None:
         yield None
-    elif checkpointed is None or path == STDOUT:
+        return
+    format = predictions_format(path)
+    if checkpointed is None or path == STDOUT:
         with open_output(path) as output:
-            yield PredictionWriter(output, continued=bool(checkpointed))
+            yield PredictionWriter(output, format, continued=bool(checkpointed))
     else:
-        size = _size_after(path, checkpointed) if checkpointed else 0
+        size = _size_after(path, checkpointed, format) if checkpointed else 0
         with open_at(path, size) as output:
-            yield PredictionWriter(output, continued=size > 0)
+            yield PredictionWriter(output, format, continued=size > 0)
 
 
-def _size_after(path: str, rows: int) -> int:
-    """Size in bytes of the first `rows` rows of a predictions file, with its header."""
+def _size_after(path: str, rows: int, format: str) -> int:
+    """Size in bytes of the first `rows` rows of a predictions file, with the header of CSV."""
+    is_csv = format == "csv"
     size = 0
     quotes = 0
-    left = rows + 1  # one is the header
+    left = rows + is_csv
     with suppress(OSError), Path(path).open("rb") as file:
         for line in file:
             size += len(line)
             quotes += line.count(b'"')
-            if quotes % 2 == 0:  # else a cell has a line break
+            if not is_csv or quotes % 2 == 0:  # else a cell has a line break
                 left -= 1
             if left == 0:
                 return size

@@ -59,7 +59,8 @@ class Format:
         """Render a page: its tables, then the text below them."""
         parts = []
         for table in page.tables:
-            written = [self._written(column) for column in table.columns if _has_values(column)]
+            columns = [column for column in table.columns if _has_values(column)]
+            written = [self._written(column) for column in columns]
             parts.append(self.table(table, written))
         parts.append(self.ending(page))
         return "\n".join(filter(None, parts))
@@ -67,7 +68,9 @@ class Format:
     def _written(self, column: Column) -> Written:
         """Render the texts of a column."""
         texts = [self.escape(column.heading)]
-        texts += [self._cell(cell, column) for cell in column.cells]
+        for cell in column.cells:
+            text = self._cell(cell, column)
+            texts.append(text)
         return Written(texts, column.left, column.priority)
 
     def _cell(self, cell: Cell | str | None, column: Column) -> str:
@@ -79,7 +82,8 @@ class Format:
         shown = self.value(cell.text, column)
         if BEST in cell.marks:
             shown = shown.join(self.bold)
-        marks = "".join(mark for mark in cell.marks if mark in self.shown_marks)
+        shown_marks = [mark for mark in cell.marks if mark in self.shown_marks]
+        marks = "".join(shown_marks)
         if marks:
             shown = self.escape(f"{marks} ") + shown
         if cell.spread:
@@ -101,8 +105,10 @@ class Format:
     def notes(self, table: Table) -> str:
         """Text of the notes and the legend of a table."""
         headings = [column.heading for column in table.columns if _has_values(column)]
-        sentences = [*table.notes_with(headings), self.legend([table])]
-        return self.escape(" ".join(filter(None, sentences)))
+        sentences = table.notes_with(headings)
+        legend = self.legend([table])
+        text = " ".join(filter(None, [*sentences, legend]))
+        return self.escape(text)
 
 
 def _rows(columns: Sequence[Written]) -> list[tuple[str, ...]]:
@@ -127,7 +133,8 @@ def _marks_of(tables: Sequence[Table]) -> set[str]:
     return marks
 
 
-def _lines(lines: Iterable[str]) -> str:
+def in_lines(lines: Iterable[str]) -> str:
+    """A text of these lines, each with its end."""
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -192,7 +199,8 @@ class Terminal(Format):
             return self.folded(about)
         strong = self.strong(name)
         text = self.escape(about)
-        width = cell_len(visible(name)) + 2 + cell_len(text)
+        separator = 2  # `: `
+        width = cell_len(visible(name)) + separator + cell_len(text)
         if width <= self.width:
             return [f"{strong}: {text}"]
         return [f"{strong}:", *self.folded(about, "  ")]
@@ -201,13 +209,15 @@ class Terminal(Format):
         shown = self._fitting(columns)
         left = {column.texts[0] for column in shown}
         headings = [one.heading for one in table.columns if self.escape(one.heading) in left]
-        self._notes.update(dict.fromkeys(table.notes_with(headings)))
+        for note in table.notes_with(headings):
+            self._notes[note] = None
         padded = [_padded(column) for column in shown]
-        lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
+        cells_of_lines = zip(*padded, strict=True)
+        lines = ["  ".join(cells).rstrip() for cells in cells_of_lines]
         head, *rows = lines
         rule = self.escape("─") * _table_width(shown)
         title = self.title(table.name, table.title)
-        return _lines([*title, head, rule, *rows])
+        return in_lines([*title, head, rule, *rows])
 
     def _fitting(self, columns: Sequence[Written]) -> list[Written]:
         """The columns that fit into the width; those that do not are noted as hidden."""
@@ -237,9 +247,12 @@ class Terminal(Format):
             commands += self.folded(why)
             if command:
                 commands.append(f"  {visible(command)}")
-        notes = [line for note in self._notes for line in self.folded(note)]
+        notes = list[str]()
+        for note in self._notes:
+            notes += self.folded(note)
         parts = [notes, legend, remarks, commands]
-        return "\n".join(_lines(part) for part in parts if any(part))
+        shown = [in_lines(part) for part in parts if any(part)]
+        return "\n".join(shown)
 
 
 def _cells(text: str) -> int:
@@ -300,7 +313,7 @@ class Markdown(Format):
         notes = self.notes(table)
         if notes:
             lines += ["", notes]
-        return _lines(lines)
+        return in_lines(lines)
 
     def ending(self, page: Page) -> str:
         if not page.remarks:
@@ -310,7 +323,7 @@ class Markdown(Format):
         if items:
             lines.append("")
             lines += [f"- {item}" for item in items]
-        return _lines(lines)
+        return in_lines(lines)
 
 
 # LaTeX --------------------------------------------------------------------------------------------
@@ -411,11 +424,16 @@ class Latex(Format):
         if notes:
             lines.append(rf"  \parbox{{\linewidth}}{{\footnotesize {notes}}}")
         lines.append(r"\end{table}")
-        return _lines(lines)
+        return in_lines(lines)
 
     def _tabular(self, columns: Sequence[Written]) -> list[str]:
-        head, *rows = (rf"    {' & '.join(row)} \\" for row in _rows(columns))
-        alignment = "".join("l" if column.left else "r" for column in columns)
+        lines = []
+        for row in _rows(columns):
+            cells = " & ".join(row)
+            lines.append(rf"    {cells} \\")
+        head, *rows = lines
+        sides = ["l" if column.left else "r" for column in columns]
+        alignment = "".join(sides)
         return [
             r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"  \begin{{tabular}}{{{alignment}}}",
@@ -434,7 +452,7 @@ class Latex(Format):
         return text
 
     def ending(self, page: Page) -> str:
-        return _lines(f"% {visible(line)}" for line in page.remarks)
+        return in_lines(f"% {visible(line)}" for line in page.remarks)
 
 
 def _parameter_symbol(match: re.Match[str]) -> str:
@@ -446,8 +464,8 @@ def _parameter_symbol(match: re.Match[str]) -> str:
 
 def _label_of(table: Table) -> str:
     """Name of a table in references: file name without suffixes, and the kind of table."""
-    file = table.name.lower().rpartition("/")[2]
-    stem = file.split(".")[0]
+    _, _, file = table.name.lower().rpartition("/")
+    stem, _, _ = file.partition(".")
     stem = re.sub(r"[^a-z0-9]+", "-", stem).strip("-")
     return "-".join(filter(None, [stem, table.kind]))
 

@@ -56,17 +56,19 @@ def _tables(document: RunDocument) -> Iterator[Table]:
     if 2 < classes <= MAX_SHOWN_CLASSES:
         for runs in document.by_learner():
             yield _confusion_table(document, runs)
-    if any(run.metrics for run in document.runs):
+    if any(run.metrics is not None for run in document.runs):
         yield _metrics_table(document)
     certified = document.certified or ()
-    if any(not isinstance(one, tuple) for one in certified):
+    certificates = [one for one in certified if not isinstance(one, tuple)]
+    if certificates:
         yield _certificate_table(document)
         yield _terms_table(document)
 
 
 def _reasons(document: RunDocument) -> Iterator[str]:
     """Why runs have no certificate, with the name of the learner."""
-    for run, certified in zip(document.runs, document.certified or (), strict=False):
+    of_runs = document.certified or ()
+    for run, certified in zip(document.runs, of_runs, strict=False):
         if isinstance(certified, tuple):
             for reason in certified:
                 yield f"{run.learner}: {reason}"
@@ -97,7 +99,10 @@ def _means(
     cells = list[str | None]()
     for runs in document.by_learner():
         mean = _mean(runs, name)
-        cells.append(None if mean is None else text(mean))
+        cell = None
+        if mean is not None:
+            cell = text(mean)
+        cells.append(cell)
     return Column(heading, cells, priority)
 
 
@@ -119,6 +124,7 @@ def _run_table(document: RunDocument) -> Table:
     means = document.means()
     windows = [run.window.rounds for run in document.runs if run.window]
     window = max(windows, default=0)
+    sizes = [support_text(line) for line in means]
     columns = [
         _learners(document),
         Column("Mistakes %", _rates(document, means)),
@@ -126,7 +132,7 @@ def _run_table(document: RunDocument) -> Table:
         Column(f"Last {window:,} %", _recent_rates(document), 1),
         _means(document, "|M_T|", "mistakes", priority=4),
         _means(document, "|N_T|", "margin_updates", priority=5),
-        Column("Support", [support_text(line) for line in means], 2),
+        Column("Support", sizes, 2),
         _means(document, "Halvings", "halvings", priority=7),
         _means(document, "ζ̂", "zeta", priority=8, text=_four_decimals),
         Column("Restarts", _restarts(document), 6),
@@ -137,13 +143,14 @@ def _run_table(document: RunDocument) -> Table:
         _means(document, "Seconds", "seconds", priority=3, text=seconds),
     ]
     notes = []
-    several_classes = len(document.data.labels) > 2
-    all_shared = all(line.params.get("multiclass") == "shared" for line in means)
-    if several_classes and not all_shared:
+    several_classes = _has_classes(document)
+    ways = {line.params.get("multiclass") for line in means}
+    if several_classes and ways - {"shared"}:
         notes.append("One learner per class: support is the largest; |N_T| and halvings are sums.")
     thresholds = [run.threshold for run in document.runs if run.threshold is not None]
     if thresholds:
-        notes.append(f"{_positive(document)} is predicted from probability {thresholds[0]:g} on.")
+        threshold = thresholds[0]
+        notes.append(f"{_positive(document)} is predicted from probability {threshold:g} on.")
     return Table(
         kind="run",
         name=document.data.path,
@@ -156,15 +163,18 @@ def _run_table(document: RunDocument) -> Table:
 def _run_title(document: RunDocument) -> str:
     """Title of the table of a run: facts on the data, the repeats and the baseline."""
     groups = document.by_learner()
-    title = data_facts(document.data) + _over("mean ± sd over", document)
+    facts = data_facts(document.data, are_classes=_has_classes(document))
+    title = facts + _over("mean ± sd over", document)
     rounds = [runs[0].rounds for runs in groups]
     in_all = max(rounds, default=0)
     if in_all > document.data.rounds:
         title += f"; {counted(in_all, 'round')} in all"
-    unlabelled = document.runs[0].unlabelled if document.runs else None
-    if unlabelled:
+    if document.runs and document.runs[0].unlabelled:
+        unlabelled = document.runs[0].unlabelled
         title += f"; {counted(unlabelled, 'row')} without a label"
-    baseline = _baseline(groups[0]) if groups else None
+    baseline = None
+    if groups:
+        baseline = _baseline(groups[0])
     if baseline is not None:
         title += f"; baseline {percent(baseline)} %"
     return title
@@ -181,7 +191,8 @@ def _baseline(runs: Sequence[RunRecord]) -> float | None:
 def _rates(document: RunDocument, means: Sequence[LearnerMeans]) -> list[Cell]:
     """Mistake rate of each learner; the best and those above the baseline are marked."""
     groups = document.by_learner()
-    lowest = min((line.mistake_rate_mean for line in means), default=0.0)
+    rates = [line.mistake_rate_mean for line in means]
+    lowest = min(rates, default=0.0)
     cells = []
     for runs, line in zip(groups, means, strict=True):
         mean = line.mistake_rate_mean
@@ -192,8 +203,11 @@ def _rates(document: RunDocument, means: Sequence[LearnerMeans]) -> list[Cell]:
             marks += BEST
         if baseline is not None and mean > baseline:
             marks += BELOW_BASELINE
-        spread = None if sd is None else percent(sd)
-        cells.append(Cell(percent(mean), spread, marks))
+        spread = None
+        if sd is not None:
+            spread = percent(sd)
+        cell = Cell(percent(mean), spread, marks)
+        cells.append(cell)
     return cells
 
 
@@ -203,10 +217,10 @@ def _rates_of_file(document: RunDocument) -> list[str | None]:
     for runs in document.by_learner():
         first = runs[0]
         part = first.this_file
+        cell = None
         if part is not None and 0 < part.rounds < first.rounds:
-            cells.append(percent(part.mistake_rate))
-        else:
-            cells.append(None)
+            cell = percent(part.mistake_rate)
+        cells.append(cell)
     return cells
 
 
@@ -215,7 +229,10 @@ def _recent_rates(document: RunDocument) -> list[str | None]:
     cells = list[str | None]()
     for runs in document.by_learner():
         known = [run.window.mistake_rate for run in runs if run.window]
-        cells.append(percent(fmean(known)) if known else None)
+        cell = None
+        if known:
+            cell = percent(fmean(known))
+        cells.append(cell)
     return cells
 
 
@@ -224,10 +241,10 @@ def _restarts(document: RunDocument) -> list[str | None]:
     cells = list[str | None]()
     for runs in document.by_learner():
         mean = _mean(runs, "restarts")
-        if mean is None or runs[0].alarms is not None:
-            cells.append(None)
-        else:
-            cells.append(_count_unless_zero(mean))
+        cell = None
+        if mean is not None and runs[0].alarms is None:
+            cell = _count_unless_zero(mean)
+        cells.append(cell)
     return cells
 
 
@@ -265,13 +282,19 @@ def _confusion_table(document: RunDocument, runs: Sequence[RunRecord]) -> Table:
         columns.append(Column(name, cells, 1))
     title = f"confusion of {first.learner}; rows are true, columns predicted labels"
     if len(runs) > 1:
-        title += f"; sum over {orders(len(runs), document.shuffled)}"
+        repeats = orders(len(runs), document.shuffled)
+        title += f"; sum over {repeats}"
     return Table(
         kind=f"confusion-{first.learner}",
         name=document.data.path,
         title=title,
         columns=columns,
     )
+
+
+def _has_classes(document: RunDocument) -> bool:
+    """Whether labels are classes, of which a stream may have had one or two so far."""
+    return bool(document.runs) and document.runs[0].classes is not None
 
 
 def _positive(document: RunDocument) -> str:
@@ -285,7 +308,7 @@ def _positive(document: RunDocument) -> str:
 def _metrics_table(document: RunDocument) -> Table:
     """Table of metrics, as means over the repeats."""
     title = "metrics"
-    if len(document.data.labels) <= 2:
+    if not _has_classes(document):
         title = f"metrics of label {_positive(document)}"
     columns = [
         _learners(document),
@@ -335,7 +358,8 @@ def _certificate_table(document: RunDocument) -> Table:
     ]
     notes: list[str | ColumnNote] = ["The theorem guarantees Made <= Bound."]
     notes.append(ColumnNote("Trivial", "Made cannot exceed Trivial in any case."))
-    if any(one.counts == "failures" for one in certificates if one):
+    counts = {one.counts for one in certificates if one}
+    if "failures" in counts:
         failures = "|M'_T| counts the rounds with y f(x) at most 0; all mistakes are among them."
         notes.append(ColumnNote("Count", failures))
     return Table(
@@ -356,16 +380,26 @@ def _terms_table(document: RunDocument) -> Table:
         if one is None:
             continue
         rows += _term_rows(learner, one)
-        formulas[f"{one.theorem}: {one.formula}."] = None
-        if one.quantities:
-            known = [f"{name} = {short(number, 6)}" for name, number in one.quantities.items()]
-            quantities.append(f"{learner}: {', '.join(known)}.")
+        formula = f"{one.theorem}: {one.formula}."
+        formulas[formula] = None
+        known = []
+        for name, number in one.quantities.items():
+            text = short(number, 6)
+            known.append(f"{name} = {text}")
+        if known:
+            listed = ", ".join(known)
+            quantities.append(f"{learner}: {listed}.")
+    learners = [row.learner for row in rows]
+    symbols = [row.symbol for row in rows]
+    factors = [row.factor for row in rows]
+    values = [row.value for row in rows]
+    products = [row.product for row in rows]
     columns = [
-        Column("Learner", [row.learner for row in rows], left=True),
-        Column("Term", [row.symbol for row in rows], left=True),
-        Column("Factor", [row.factor for row in rows], 1),
-        Column("Value", [row.value for row in rows], 1),
-        Column("Product", [row.product for row in rows]),
+        Column("Learner", learners, left=True),
+        Column("Term", symbols, left=True),
+        Column("Factor", factors, 1),
+        Column("Value", values, 1),
+        Column("Product", products),
     ]
     return Table(
         kind="terms",
@@ -407,7 +441,8 @@ def _term_rows(learner: str, certificate: Certificate) -> Iterator[_TermRow]:
 def _largest_bounds(document: RunDocument) -> dict[str, Certificate | None]:
     """The certificate with the largest bound of each learner; None if it has none."""
     largest: dict[str, Certificate | None] = {}
-    for run, one in zip(document.runs, document.certified or (), strict=True):
+    certified = document.certified or ()
+    for run, one in zip(document.runs, certified, strict=True):
         before = largest.setdefault(run.learner, None)
         if isinstance(one, tuple):
             continue

@@ -62,7 +62,8 @@ def _failures(summary: SweepSummary) -> list[str]:
     failed = len(summary.failed)
     every = counted(summary.trials + failed, "trial")
     remarks = [f"{failed:,} of {every} failed:"]
-    reasons = Counter(trial.error or "no reason given" for trial in summary.failed)
+    given = [trial.error or "no reason given" for trial in summary.failed]
+    reasons = Counter(given)
     for reason, count in reasons.most_common(MAX_REASONS):
         trials = counted(count, "trial")
         remarks.append(f"{trials}: {reason}")
@@ -99,7 +100,7 @@ def matrix_table(summary: SweepSummary) -> Table:
         columns.append(Column(found.short, cells, 1))
     notes: list[str | ColumnNote] = []
     if any(one.sd is not None for found in datasets for one in found.best):
-        notes.append("Mean ± standard deviation.")
+        notes.append(f"{metric.short}: mean ± standard deviation.")
     ranks = summary.ranks
     if len(datasets) > 1 and len(ranks.mean_ranks) > 1:
         columns.append(_rank_column(learners, ranks))
@@ -113,7 +114,8 @@ def matrix_table(summary: SweepSummary) -> Table:
     notes += _choice_notes(datasets)
     notes += _edition_notes(datasets)
     unit = " in %" if metric.in_percent else ""
-    title = f"{metric.short}{unit} of the best setting of each learner; {_orders_of_all(datasets)}"
+    over = _orders_of_all(datasets)
+    title = f"{metric.short}{unit} of the best setting of each learner; {over}"
     shared, rows = _fixed(summary)
     if shared:
         title += f"; {shared}"
@@ -133,7 +135,8 @@ def _fixed(summary: SweepSummary) -> tuple[str, dict[str, list[str | None]]]:
     for name, values in summary.fixed.items():
         symbol = FIXED[name]
         texts = [None if value is None else short(value, 6) for value in values]
-        if len(set(texts)) > 1:
+        different = set(texts)
+        if len(different) > 1:
             rows[f"{symbol} ="] = texts
         elif texts and texts[0] is not None:
             shared.append(f"{symbol} = {texts[0]}")
@@ -143,13 +146,17 @@ def _fixed(summary: SweepSummary) -> tuple[str, dict[str, list[str | None]]]:
 def _with_rows(columns: Sequence[Column], rows: Mapping[str, Sequence[str | None]]) -> list[Column]:
     """The columns of the matrix with more rows below the learners, by what is in front of them."""
     first, *others = columns
-    extended = [replace(first, cells=[*first.cells, *rows])]
+    names = [*first.cells, *rows]
+    extended = [replace(first, cells=names)]
     for at, column in enumerate(others):
         cells: list[Cell | str | None] = [*column.cells]
         for texts in rows.values():
-            has_value = at < len(texts)  # there is none of the ranks
-            cells.append(texts[at] if has_value else "")
-        extended.append(replace(column, cells=cells))
+            text: str | None = ""
+            if at < len(texts):  # the column of ranks has none
+                text = texts[at]
+            cells.append(text)
+        wider = replace(column, cells=cells)
+        extended.append(wider)
     return extended
 
 
@@ -194,7 +201,8 @@ def friedman_statistics(ranks: OverDatasets) -> str:
         ratio = f"{ranks.iman_davenport:.2f}"
     improved = _p_text(ranks.iman_davenport_p_value)
     chi_square = f"χ² = {ranks.friedman:.2f}, {friedman}"
-    return f"Friedman's test: {chi_square}; Iman-Davenport: F = {ratio}, {improved}"
+    f_ratio = f"F = {ratio}, {improved}"
+    return f"Friedman's test: {chi_square}; Iman-Davenport: {f_ratio}"
 
 
 def _p_text(value: float | None) -> str:
@@ -210,7 +218,8 @@ def rank_notes(ranks: OverDatasets) -> list[str]:
 
     Groups that Nemenyi's test does not distinguish are listed if there is a difference at all.
     """
-    test = f"{friedman_statistics(ranks)} over {counted(ranks.datasets, 'data set')}"
+    datasets = counted(ranks.datasets, "data set")
+    test = f"{friedman_statistics(ranks)} over {datasets}"
     if not ranks.rejects:
         return [f"{test}: no significant difference between the learners (5 %)."]
     gap = f"{ranks.critical_difference:.2f}"
@@ -269,14 +278,17 @@ def _columns(found: DatasetSummary, settings: Sequence[Setting]) -> list[Column]
         columns.append(Column("vs best", differences, 2))
         verdicts = [found.verdict(one) for one in settings]
         columns.append(Column("Verdict", verdicts, 1, left=True))
-    lines = [one.means for one in settings]
-    updates = [mean_count(line.margin_updates_mean) for line in lines]
-    support = [support_text(line) for line in lines]
-    times = [seconds(line.seconds_mean) for line in lines]
-    columns.append(Column("|N_T|", updates, 5))
-    columns.append(Column("Support", support, 4))
-    columns.append(Column("Seconds", times, 3))
-    return [*columns, *statistic_columns(lines)]
+    means = [one.means for one in settings]
+    updates = [mean_count(one.margin_updates_mean) for one in means]
+    support = [support_text(one) for one in means]
+    times = [seconds(one.seconds_mean) for one in means]
+    return [
+        *columns,
+        Column("|N_T|", updates, 5),
+        Column("Support", support, 4),
+        Column("Seconds", times, 3),
+        *statistic_columns(means),
+    ]
 
 
 def _rate_cells(settings: Sequence[Setting]) -> list[Cell]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ahpatron_cli.data.labels import count_of_classes
 from ahpatron_cli.number_text import counted, mean_count, short
 from ahpatron_cli.records import DataRecord, LearnerMeans
 
@@ -92,11 +93,14 @@ class Page:
     """Suggested next commands, as pairs of reason and command; only shown at a terminal."""
 
 
-def data_facts(data: DataRecord) -> str:
-    """Text with rounds, features and, unless labels are -1 and +1, the encoding of labels."""
+def data_facts(data: DataRecord, *, are_classes: bool = False) -> str:
+    """Text with rounds, features and, unless labels are -1 and +1, the encoding of labels.
+
+    `are_classes` says that two labels are classes too, to which further ones may be added.
+    """
     parts = [counted(data.rounds, "round"), counted(data.features, "feature")]
-    if len(data.labels) > 2:
-        parts.append(f"{len(data.labels)} classes")
+    if are_classes or len(data.labels) > 2:
+        parts.append(count_of_classes(data.labels))
     elif data.labels != (-1, 1):
         numbers = ("others" if one is None else str(one) for one in data.labels)
         negative, positive = data.label_names or numbers

@@ -71,16 +71,19 @@ def _threshold_table(file: Figures, default: AtThreshold) -> Table:
     """The same model at several thresholds, and at that of the largest F1."""
     best = file.best_f1
     points = list(file.thresholds or ())
-    if best is not None and all(one.threshold != best.threshold for one in points):
+    shown = {one.threshold for one in points}
+    if best is not None and best.threshold not in shown:
         points.append(best)
         points.sort(key=lambda one: one.threshold or 0.0)
     points.insert(0, default)
 
     def column(heading: str, text: Callable[[AtThreshold], str | Cell | None]) -> Column:
-        return Column(heading, [text(one) for one in points])
+        cells = list(map(text, points))
+        return Column(heading, cells)
 
+    thresholds = list(map(_threshold, points))
     columns = [
-        Column("Threshold", [_threshold(one) for one in points], left=True),
+        Column("Threshold", thresholds, left=True),
         column("Predicted", lambda one: str(one.predicted)),
         column("Right", lambda one: str(one.true_positives)),
         column("Precision %", lambda one: _percent(one.precision)),
@@ -111,13 +114,19 @@ def _f1(one: AtThreshold, best: AtThreshold | None) -> Cell | None:
     shown = _percent(one.f1)
     if shown is None:
         return None
-    is_best = best is not None and one.threshold == best.threshold
-    return Cell(shown, marks=BEST if is_best else "")
+    marks = ""
+    if best is not None and one.threshold == best.threshold:
+        marks = BEST
+    return Cell(shown, marks=marks)
 
 
 def _percent(value: float | None) -> str | None:
-    return None if value is None else percent(value)
+    if value is None:
+        return None
+    return percent(value)
 
 
 def _four_decimals(value: float | None) -> str | None:
-    return None if value is None else f"{value:.4f}"
+    if value is None:
+        return None
+    return f"{value:.4f}"

@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import DecodeError, Meta, Struct, ValidationError, toml
@@ -103,7 +103,8 @@ class Config:
                 alike = by_name.get(_bare(path), [])
             if len(alike) > 1:
                 names = " and ".join(alike)
-                raise usage(f"{path} could be {names} of --config", "name it by the same path")
+                problem = f"{path} could be {names} of --config"
+                raise usage(problem, "name it by the same path")
             chosen[path] = ()
             for one in alike:
                 chosen[path] = self.files[one]
@@ -139,7 +140,8 @@ def _grouped(paths: Iterable[str], key: Callable[[str], str]) -> dict[str, list[
     """The paths with each key."""
     groups: dict[str, list[str]] = {}
     for path in paths:
-        groups.setdefault(key(path), []).append(path)
+        alike = groups.setdefault(key(path), [])
+        alike.append(path)
     return groups
 
 
@@ -156,19 +158,30 @@ def _bare(path: str) -> str:
     return name.name
 
 
-def _keys() -> dict[str, tuple[str, Option]]:
-    """The options that a configuration may set, by key, each with the field of its group.
+class _Key(NamedTuple):
+    """What a key of a configuration file sets."""
+
+    group: str
+    """The field of `SweepSettings` that has the option."""
+    option: Option
+
+
+def _keys() -> dict[str, _Key]:
+    """The options that a configuration may set, by key.
 
     Parameters of learners are in [grid]; results and outputs belong to the command line.
     """
     parts = parts_of(SweepSettings)
-    found = {"kernel": ("learning", parts["learning"].options["kernel"])}
+    kernel = parts["learning"].options["kernel"]
+    found = {"kernel": _Key("learning", kernel)}
     for group in ("data", "tables", "order"):
-        for name, option in parts[group].options.items():
-            found[name] = (group, option)
+        options = parts[group].options
+        for name, option in options.items():
+            meant = _Key(group, option)
+            found[name] = meant
             for old in option.old_names:
                 key = old.lstrip("-").replace("-", "_")
-                found[key] = (group, option)
+                found[key] = meant
     return found
 
 
@@ -203,9 +216,11 @@ def _illegal(path: str, message: str) -> UserError:
     hint = None
     if "unknown field" in problem:
         keys = [*Document.__struct_fields__, *_keys()]
-        hint = f"the keys are {', '.join(keys)}; of [[data]] also path"
+        listed = ", ".join(keys)
+        hint = f"the keys are {listed}; of [[data]] also path"
     if where:
-        problem = f"{where.rstrip('`')}: {problem}"
+        place = where.rstrip("`")
+        problem = f"{place}: {problem}"
     return UserError(problem, place=Place(path), hint=hint)
 
 
@@ -217,34 +232,45 @@ def _config(path: str, document: Document, settings: SweepSettings) -> Config:
     for name in document.learners:
         learner = name
         if is_path(name):
-            learner = own_learner(str(folder / name))
+            place = str(folder / name)
+            learner = own_learner(place)
             own[learner_name(learner)] = learner
         learners.append(learner)
     files = {}
     for one in document.data:
         entry = Entry(path=one) if isinstance(one, str) else one
         file = str(folder / entry.path)
-        files[file] = _layer(entry, f"{path}: {entry.path}: ", own)
+        where = f"{path}: {entry.path}: "
+        files[file] = _layer(entry, where, own)
     layer = _layer(document, f"{path}: ", own)
     return Config(files=files, learners=learners, settings=settings, layer=layer)
 
 
 def _layer(grids: Grids, where: str, own: Mapping[str, str]) -> Layer:
     """Parameter values from the grids; `own` maps names of the user's learners to paths."""
-    choices = list(_choices(grids.grid, None, f"{where}grid"))
+    choices = _choices(grids.grid, None, f"{where}grid")
+    known = (*REGISTRY, *own)
     for name, params in grids.learner.items():
-        one_of("learner", name, (*REGISTRY, *own))
+        one_of("learner", name, known)
         learner = own.get(name, name)
-        choices += _choices(params, learner, f"{where}learner.{name}")
+        table = f"{where}learner.{name}"
+        choices += _choices(params, learner, table)
     return choices
 
 
-def _choices(params: _Params, learner: str | None, table: str) -> Iterator[Choice]:
+def _choices(params: _Params, learner: str | None, table: str) -> list[Choice]:
     """The parameter values of a table, of one learner or of all."""
+    choices = []
     for name, value in params.items():
         values = value if isinstance(value, list) else [value]
-        texts = tuple(map(str, values))
-        yield Choice(learner=learner, name=name, texts=texts, shown=f"{table}.{name}")
+        choice = Choice(
+            learner=learner,
+            name=name,
+            texts=tuple(map(str, values)),
+            shown=f"{table}.{name}",
+        )
+        choices.append(choice)
+    return choices
 
 
 def _settings(content: Mapping[str, object]) -> SweepSettings:
@@ -253,11 +279,12 @@ def _settings(content: Mapping[str, object]) -> SweepSettings:
     keys = _keys()
     for key, value in content.items():
         group, option = keys[key]
-        checked = _checked(key, option, value)
+        change = {option.name: _checked(key, option, value)}
         before = getattr(settings, group)
-        changed = dataclasses.replace(before, **{option.name: checked})
+        changed = dataclasses.replace(before, **change)
         given = settings.given | {option.name}
-        settings = dataclasses.replace(settings, given=given, **{group: changed})
+        groups = {group: changed}
+        settings = dataclasses.replace(settings, given=given, **groups)
     return settings
 
 
@@ -314,13 +341,15 @@ def make_job(
 def _merged(typed: SweepSettings, config: SweepSettings) -> SweepSettings:
     """The settings of the command line, with those of the configuration that it does not give."""
     merged = dataclasses.replace(typed, given=typed.given | config.given)
+    taken = config.given - typed.given
     for group, part in parts_of(SweepSettings).items():
         configured = getattr(config, group)
         values = {}
         for name in part.options:
-            if name in config.given and name not in typed.given:
+            if name in taken:
                 values[name] = getattr(configured, name)
-        changed = dataclasses.replace(getattr(typed, group), **values)
+        own = getattr(typed, group)
+        changed = dataclasses.replace(own, **values)
         merged = dataclasses.replace(merged, **{group: changed})
     return merged
 
@@ -334,20 +363,26 @@ def _check_layers(
     for layer in (config.layer, *config.files.values()):
         check_names(layer, known, kernel)
         for choice in layer:
-            if choice.learner and choice.learner not in of_sweep:
-                name = learner_name(choice.learner)
-                problem = f"{choice.shown}: {name} is not among the learners of this sweep"
-                raise usage(problem, f"add {name} to `learners`, or leave out [learner.{name}]")
+            learner = choice.learner
+            if learner is None or learner in of_sweep:
+                continue
+            name = learner_name(learner)
+            problem = f"{choice.shown}: {name} is not among the learners of this sweep"
+            hint = f"add {name} to `learners`, or leave out [learner.{name}]"
+            raise usage(problem, hint)
 
 
 def _check_trials(job: SweepJob) -> None:
     """Check that all values are legal, and that there are not too many."""
     settings = job.settings
     weights = parse_weight_grid(settings.data, settings.tables)
+    combinations = math.prod(map(len, weights.values()))
+    each = settings.order.repeats * combinations
     count = 0
     for path in job.files:
         setups = list(job.setups(path, ANY_ROUNDS))
         check_weights(weights, setups)
-        count += settings.order.repeats * len(setups) * math.prod(map(len, weights.values()))
+        count += each * len(setups)
     if count > MOST_TRIALS:
-        raise usage(f"{count:,} trials; at most {MOST_TRIALS:,}", "try fewer values at once")
+        problem = f"{count:,} trials; at most {MOST_TRIALS:,}"
+        raise usage(problem, "try fewer values at once")

@@ -60,24 +60,29 @@ def estimated_time(trials: Sequence[Trial]) -> SweepTime | None:
     unknown = []
     for group in grouped(trials, lambda trial: (*trial.data.identity, trial.learner)):
         first = group[0]
-        times = [_time_of(one) for one in _sample(group)]
-        known = [time for time in times if time is not None]
-        if len(known) < len(times):
-            return None
-        mean = sum(time.seconds for time in known) / len(known)
-        total += mean * len(group)
-        if not all(time.is_known for time in known):
+        sampled = _sample(group)
+        seconds = 0.0
+        is_known = True
+        for one in sampled:
+            time = _time_of(one)
+            if time is None:
+                return None
+            seconds += time.seconds
+            is_known &= time.is_known
+        total += seconds / len(sampled) * len(group)
+        if not is_known:
             unknown.append(f"{first.learner} on {first.data.path}")
     return SweepTime(total, unknown)
 
 
 def _sample(trials: Sequence[Trial]) -> list[Trial]:
     """Trials of a few settings, evenly spaced over the grid."""
-    settings = grouped(trials, setting_key)
-    count = min(SAMPLED_SETTINGS, len(settings))
-    # the middles of equal parts, or with three of them also the ends
-    places = np.linspace(0, len(settings) - 1, count) if count > 1 else [len(settings) // 2]
-    return [settings[round(place)][0] for place in places]
+    first = [group[0] for group in grouped(trials, setting_key)]
+    count = len(first)
+    if count <= SAMPLED_SETTINGS:
+        return first
+    places = np.linspace(0, count - 1, SAMPLED_SETTINGS)
+    return [first[round(place)] for place in places]
 
 
 def _time_of(trial: Trial) -> TrialTime | None:
@@ -118,9 +123,11 @@ def steady_time(measured: Sequence[Prefix], rounds: int) -> float:
     per_round = last.seconds / last.rounds
     if len(measured) > 1:
         before = measured[-2]
-        recent = (last.seconds - before.seconds) / (last.rounds - before.rounds)
+        seconds = last.seconds - before.seconds
+        recent = seconds / (last.rounds - before.rounds)
         per_round = max(per_round, recent)
-    return last.seconds + per_round * (rounds - last.rounds)
+    left = rounds - last.rounds
+    return last.seconds + per_round * left
 
 
 def growing_time(measured: Sequence[Prefix], rounds: int) -> TrialTime:
@@ -137,9 +144,12 @@ def growing_time(measured: Sequence[Prefix], rounds: int) -> TrialTime:
     seconds = np.array([one.seconds for one in measured])
     powers = np.column_stack((lengths, lengths**2, lengths**3))
     # relative errors count: the longest prefix must not drown the others
-    terms, _ = nnls(powers / seconds[:, None], np.ones(len(seconds)))
+    relative = powers / seconds[:, None]
+    terms, _ = nnls(relative, np.ones(len(seconds)))
     total = float(terms.sum())
     linear = last.seconds * rounds / last.rounds
     is_near = rounds <= REACH * last.rounds
-    is_known = len(measured) >= FEWEST_PREFIXES and (is_near or total < 2.0 * linear)
+    hardly_grows = total < 2.0 * linear
+    shows_growth = len(measured) >= FEWEST_PREFIXES
+    is_known = shows_growth and (is_near or hardly_grows)
     return TrialTime(max(total, last.seconds), is_known)

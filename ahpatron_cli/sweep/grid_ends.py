@@ -23,7 +23,8 @@ class GridEnd(NamedTuple):
 
     def __str__(self) -> str:
         which = "smallest" if self.is_smallest else "largest"
-        return f"{self.learner}.{self.parameter}={self.value} on {self.data} (the {which} tried)"
+        setting = f"{self.learner}.{self.parameter}={self.value}"
+        return f"{setting} on {self.data} (the {which} tried)"
 
 
 def grid_ends(found: DatasetSummary) -> Iterator[GridEnd]:
@@ -46,10 +47,13 @@ def _end(found: DatasetSummary, best: Setting, name: str) -> GridEnd | None:
         return None
     numbers = {finite_number(params.get(name)) for params in found.tried[best.name]}
     tried = {number for number in numbers if number is not None}
-    ends = {min(tried, default=0.0), max(tried, default=0.0)}
-    if len(tried) < FEWEST_VALUES or value not in ends or _is_limit(best, name, value):
+    if len(tried) < FEWEST_VALUES:
         return None
-    if not _equally_good_values(found, best, name) <= ends:
+    ends = {min(tried), max(tried)}
+    if value not in ends or _is_limit(best, name, value):
+        return None
+    others = _equally_good_values(found, best, name) - ends
+    if others:
         return None
     return GridEnd(
         learner=best.name,
@@ -64,9 +68,11 @@ def _is_limit(setting: Setting, name: str, value: float) -> bool:
     """Whether a value is the smallest or the largest legal one."""
     from ahpatron_cli.core import KERNELS, REGISTRY  # lazy: imports NumPy
 
-    kinds = (REGISTRY.get(setting.learner), KERNELS.get(str(setting.params.get("kernel"))))
-    for kind in kinds:
-        spec = kind.specs().get(name) if kind else None
+    kernel = str(setting.params.get("kernel"))
+    for kind in (REGISTRY.get(setting.learner), KERNELS.get(kernel)):
+        if kind is None:
+            continue
+        spec = kind.specs().get(name)
         if spec is not None:
             return value in (spec.at_least, spec.at_most)
     return False
@@ -76,6 +82,9 @@ def _equally_good_values(found: DatasetSummary, best: Setting, name: str) -> set
     """The values of a parameter in all settings of the learner that are as good as the best."""
     own = [one for one in found.settings if one.name == best.name and one.compared]
     chosen = [one.exact_mean for one in own if one.key == best.key]
-    return {one.params.get(name) for one in own if one.exact_mean in chosen} | {
-        best.params.get(name)
-    }
+    values: set[object] = {best.params.get(name)}
+    for one in own:
+        if one.exact_mean in chosen:
+            value = one.params.get(name)
+            values.add(value)
+    return values

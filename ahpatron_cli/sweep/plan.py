@@ -16,7 +16,7 @@ from msgspec.structs import asdict, replace
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.core.registry import learner_source
-from ahpatron_cli.data.dataset import Dataset, Preparation, ReadData, RowsInMemory, load
+from ahpatron_cli.data.dataset import Dataset, Findings, Preparation, RowsInMemory, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.number_text import int_if_integral
@@ -38,6 +38,8 @@ Outcomes: TypeAlias = Mapping[str, Outcome]
 """The outcome of each trial that was run, by its id."""
 WeightGrid: TypeAlias = Mapping[float | str, Sequence[float]]
 """The weights to try, by label."""
+Weights: TypeAlias = tuple[tuple[Number | str, float], ...]
+"""Pairs of label and weight."""
 
 WITH_A_FIELD = ("limit", "scale", "positive", "cost", "layout")
 """Options of the data that have a field of `TrialData`."""
@@ -69,14 +71,14 @@ def plan(
     for number, path in enumerate(job.files):
         dataset = _read(path, preparation)
         dataset.weights({label: values[0] for label, values in grid.items()})  # refuses others
-        read = dataset.finish()
-        record = read.record
+        findings = dataset.finish()
+        record = findings.record
         assert record.sha256 is not None, "a file that was read to its end"
         twin = seen.setdefault(record.sha256, path)
         if twin != path:
             note(f"{path} has the same content as {twin}")
-        setups = _setups_of(job, path, dataset, read=read, note=note)
-        if read.sorted_labels and not order.permutes:
+        setups = _setups_of(job, path, dataset, findings=findings, note=note)
+        if findings.sorted_labels and not order.permutes:
             warn(f"{Path(path).name}: the rows are sorted by label; --shuffle permutes them")
         mapped = folder / str(number)
         _store(dataset, mapped)
@@ -94,12 +96,12 @@ def _setups_of(
     path: str,
     dataset: RowsInMemory,
     *,
-    read: ReadData,
+    findings: Findings,
     note: Callable[[str], None],
 ) -> list[Setup]:
     """The setups that are tried on a file; prints the notes on it."""
-    notes = list(read.notes)
-    asked = list(job.setups(path, read.record.rounds))
+    notes = list(findings.notes)
+    asked = list(job.setups(path, findings.record.rounds))
     setups = with_sigma(asked, dataset, notes.append)
     name = Path(path).name
     for text in notes:
@@ -167,7 +169,9 @@ def _first_trials(
     trials = []
     for setup in setups:
         trial = _first_trial(setup, data, preparation, seed=seed)
-        trials += [_weighed(trial, tuple(weights)) for weights in _combinations(varied)]
+        for weights in _combinations(varied):
+            weighed = _weighed(trial, weights)
+            trials.append(weighed)
     return trials
 
 
@@ -187,16 +191,16 @@ def _first_trial(setup: Setup, data: TrialData, preparation: Preparation, *, see
     )
 
 
-def _combinations(
-    weights: WeightGrid,
-) -> Iterator[Iterator[tuple[Number | str, float]]]:
-    """All combinations of weights, each as pairs of label and weight, by label."""
+def _combinations(weights: WeightGrid) -> Iterator[Weights]:
+    """All combinations of weights, by label."""
     labels = sorted(weights, key=str)
-    for values in product(*(weights[label] for label in labels)):
-        yield zip(labels, values, strict=True)
+    grids = [weights[label] for label in labels]
+    for values in product(*grids):
+        pairs = zip(labels, values, strict=True)
+        yield tuple(pairs)
 
 
-def _weighed(trial: Trial, weights: tuple[tuple[Number | str, float], ...]) -> Trial:
+def _weighed(trial: Trial, weights: Weights) -> Trial:
     """A trial with these weights, of which each is a parameter of its setting."""
     if not weights:
         return trial
@@ -299,13 +303,17 @@ class Search:
         """The names of the learners, in the order in which they were given."""
         return list(dict.fromkeys(trial.learner for trial in self.trials))
 
-    def needed(self, known: Outcomes) -> list[Trial]:
-        """The trials to run given the results so far, including those that are done."""
+    def needed(self, known: Outcomes, *, guess: bool = False) -> list[Trial]:
+        """The trials to run given the results so far, including those that are done.
+
+        With `guess`, those to come as well, as if the first setting were the best where that is not
+        known yet; as many trials are needed whichever is.
+        """
         if self.halving or self.criterion.tune_orders:
             selected: list[Trial] = []
             for group in grouped(self.trials, learner_and_data):
                 settings = grouped(group, setting_key)
-                selected += self._needed(settings, known)
+                selected += self._needed(settings, known, guess=guess)
             return selected
         # distributed in order of id, which mixes fast and slow trials
         part, parts = self.shard
@@ -328,7 +336,9 @@ class Search:
             return False
         return self.criterion.metric.of(outcome.run) is not None
 
-    def _needed(self, settings: Sequence[list[Trial]], known: Outcomes) -> Iterator[Trial]:
+    def _needed(
+        self, settings: Sequence[list[Trial]], known: Outcomes, *, guess: bool
+    ) -> Iterator[Trial]:
         """Trials of one learner on one data set; `settings` has a list of trials per setting."""
         tune = self.criterion.tune_orders
         rounds = settings[0][0].data.rounds
@@ -339,7 +349,7 @@ class Search:
         for prefix, kept in stages:
             stage = [_on_prefix(_below(some, tune), prefix) for some in left]
             yield from chain(*stage)
-            order = self._ranked(stage, known)
+            order = self._ranked(stage, known, guess=guess)
             if order is None:
                 return
             best = sorted(order[:kept])
@@ -347,17 +357,22 @@ class Search:
         stage = [_below(some, tune) for some in left]
         yield from chain(*stage)
         if tune:
-            order = self._ranked(stage, known)
+            order = self._ranked(stage, known, guess=guess)
             if order is None:
                 return
             for trial in left[order[0]]:
                 if trial.repeat >= tune:
                     yield trial
 
-    def _ranked(self, stage: Sequence[Sequence[Trial]], known: Outcomes) -> list[int] | None:
-        """Indices of settings by rank, failed ones last; None if trials are missing."""
+    def _ranked(
+        self, stage: Sequence[Sequence[Trial]], known: Outcomes, *, guess: bool
+    ) -> list[int] | None:
+        """Indices of settings by rank, failed ones last.
+
+        If trials are missing: None, or with `guess` the settings in their order.
+        """
         if any(trial.id not in known for trial in chain(*stage)):
-            return None
+            return list(range(len(stage))) if guess else None
         finished: dict[int, list[Outcome]] = {}
         failed: list[int] = []
         for number, some in enumerate(stage):

@@ -318,7 +318,7 @@ class _Undated:
     def __init__(self) -> None:
         from ahpatron_cli.core.registry import BUILT_IN  # lazy: imports NumPy
 
-        self._built_in = {kind.name for kind in BUILT_IN}
+        self._built_in = set(BUILT_IN)
         self._headers: list[Facts] = []
         self._begun = False
         """Whether a trial has followed the headers."""

@@ -7,13 +7,11 @@ differences have far less noise than the rates themselves.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from pathlib import PurePath
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.number_text import short
@@ -29,6 +27,7 @@ from ahpatron_cli.records import (
     means_of,
     setting_key,
 )
+from ahpatron_cli.sweep.names import EditionNames, dataset_names, edition_names
 from ahpatron_cli.sweep.statistics import (
     Difference,
     Order,
@@ -42,8 +41,6 @@ from ahpatron_cli.sweep.statistics import (
 Params: TypeAlias = Mapping[str, ParamValue]
 Key: TypeAlias = tuple[Any, ...]
 """Values that are equal for equal things, to group these."""
-EditionNames: TypeAlias = Mapping[tuple[str, Edition], str]
-"""Name in tables of each learner and edition."""
 
 
 @dataclass(frozen=True)
@@ -259,8 +256,11 @@ class DatasetSummary:
     def unreported(self) -> list[str]:
         """Names of learners without a permutation beyond those of --tune-repeats."""
         reported = {setting.name for setting in self.best}
-        names = dict.fromkeys(setting.name for setting in self.settings)
-        return [name for name in names if name not in reported]
+        names: dict[str, None] = {}
+        for setting in self.settings:
+            if setting.name not in reported:
+                names[setting.name] = None
+        return list(names)
 
     @property
     def compared(self) -> list[Setting]:
@@ -355,9 +355,11 @@ class SweepSummary:
         complete = {}
         for name, row in self.matrix.items():
             compared = [setting for setting in row if setting and setting.compared]
-            if len(compared) == len(row):
-                complete[name] = [setting.exact_mean for setting in compared]
-        return over_datasets(complete, larger_is_better=self.criterion.metric.larger_is_better)
+            if len(compared) < len(row):
+                continue
+            complete[name] = [setting.exact_mean for setting in compared]
+        metric = self.criterion.metric
+        return over_datasets(complete, larger_is_better=metric.larger_is_better)
 
 
 def choose_trials(
@@ -365,14 +367,15 @@ def choose_trials(
 ) -> list[Outcome]:
     """Select the trials of these learners and data sets; an empty list selects all."""
     known = _identities_by_name(trials)
-    wanted = {known[one_of("data set", name, known)] for name in data}
-    if not wanted:
-        wanted = set(known.values())
+    wanted = set(known.values())
+    if data:
+        wanted = {known[one_of("data set", name, known)] for name in data}
     run = dict.fromkeys(trial.learner for trial in trials)
-    named = {one_of("learner", learner, run) for learner in learners}
-    if not named:
-        named = set(run)
-    return [one for one in trials if one.data.identity in wanted and one.learner in named]
+    named = set(run)
+    if learners:
+        named = {one_of("learner", learner, run) for learner in learners}
+    of_data = [trial for trial in trials if trial.data.identity in wanted]
+    return [trial for trial in of_data if trial.learner in named]
 
 
 def _identities_by_name(trials: Sequence[Outcome]) -> dict[str, Key]:
@@ -380,7 +383,7 @@ def _identities_by_name(trials: Sequence[Outcome]) -> dict[str, Key]:
     groups = _by_dataset(trials)
     files = [group[0].data for group in groups]
     known: dict[str, Key] = {}
-    for file, names in zip(files, _names(files), strict=True):
+    for file, names in zip(files, dataset_names(files), strict=True):
         known[names.short] = file.identity
         known[names.long] = file.identity
         known[file.path] = file.identity
@@ -405,7 +408,7 @@ def summarise_trials(
     """
     order = order or _order_of(origins)
     groups = _by_dataset(trials)
-    names = _names([group[0].data for group in groups])
+    names = dataset_names([group[0].data for group in groups])
     learners = edition_names(trials)
     datasets = []
     for name, group in zip(names, groups, strict=True):
@@ -458,38 +461,17 @@ def _place(learner: str, order: Sequence[str]) -> tuple[Any, ...]:
     return place, _rank(learner)
 
 
-def edition_names(trials: Iterable[Outcome]) -> EditionNames:
-    """Name in tables of each learner and edition: with what distinguishes the editions, if any."""
-    editions: dict[str, dict[Edition, None]] = {}
-    for trial in trials:
-        of_learner = editions.setdefault(trial.learner, {})
-        of_learner[trial.edition] = None
-    names = {}
-    for learner, known in editions.items():
-        sources = {edition.source for edition in known}
-        programs = {edition.program for edition in known}
-        for edition in known:
-            parts = []
-            if len(sources) > 1:
-                parts.append(edition.short_source)
-            if len(programs) > 1:
-                parts.append(edition.program)
-            name = learner
-            if parts:
-                name += f" ({', '.join(parts)})"
-            names[learner, edition] = name
-    return names
-
-
 def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
     """Text such as `part 1 of 3` if some shards are missing; else None."""
-    shards = [origin["shard"] for origin in origins if "shard" in origin]
-    parts = {shard[0] for shard in shards}
-    totals = {shard[1] for shard in shards}
-    if len(totals) != 1 or len(shards) < len(origins):
-        return None
-    (total,) = totals
-    if len(parts) == total:
+    parts = set()
+    totals = set()
+    for origin in origins:
+        if "shard" not in origin:
+            return None
+        part, total = origin["shard"]
+        parts.add(part)
+        totals.add(total)
+    if len(totals) != 1 or totals == {len(parts)}:
         return None
     numbers = [str(part) for part in sorted(parts)]
     noun = "part" if len(numbers) == 1 else "parts"
@@ -559,8 +541,10 @@ def _settings_on(
     found = []
     for learner, group in by_learner:
         some = [trial for trial in group if trial.data.prefix is None and chosen(trial)]
-        if some:
-            found.append(settings_of(some, metric, tried=tried[learner], name=learner))
+        if not some:
+            continue
+        settings = settings_of(some, metric, tried=tried[learner], name=learner)
+        found.append(settings)
     return found
 
 
@@ -653,7 +637,7 @@ def _ranked(leaders: Sequence[Setting], *, sampled: bool) -> list[Setting]:
 
 def _gap(setting: Setting, best: Setting, *, sampled: bool) -> Difference | None:
     """Difference to the best; None for the best itself, and if they are not compared."""
-    if not setting.compared or setting.key == best.key:
+    if setting.key == best.key or not setting.compared:
         return None
     return compare(setting.values, best.values, sampled=sampled)
 
@@ -728,7 +712,8 @@ def _texts(values: Iterable[ParamValue | None]) -> dict[ParamValue, str]:
     """Text of each value of a parameter, with enough digits to distinguish them."""
     known = {value for value in values if value is not None}
     texts = {value: short(value, 6) for value in known}
-    if len(set(texts.values())) < len(known):
+    distinct = set(texts.values())
+    if len(distinct) < len(known):
         return {value: str(value) for value in known}
     return texts
 
@@ -788,52 +773,3 @@ def finite_number(value: ParamValue | None) -> float | None:
 def best_of(settings: Sequence[Setting]) -> Setting:
     """The best setting by `Setting.rank`."""
     return min(settings, key=lambda one: one.rank)
-
-
-_SUFFIXES = re.compile(r"(?<=[^/])(\.(svm|libsvm|svmlight|txt|dat|csv|tsv|gz|bz2|xz))+$")
-
-
-class DatasetName(NamedTuple):
-    """The two names of a data set in tables."""
-
-    long: str
-    """File and preparation."""
-    short: str
-    """File only, if that is unique."""
-
-
-def _names(files: Sequence[TrialData]) -> list[DatasetName]:
-    """The names of these data sets."""
-    paths = [data.path for data in files]
-    bases = [PurePath(path).name for path in paths]
-    if len(set(bases)) < len(set(paths)):
-        bases = paths
-    names = [_with_options(base, data) for base, data in zip(bases, files, strict=True)]
-    if len(set(names)) < len(names):  # same name, but other content or order
-        names = [_with_content(name, data) for name, data in zip(names, files, strict=True)]
-    stems = [_SUFFIXES.sub("", base) for base in bases]
-    found = []
-    for name, stem in zip(names, stems, strict=True):
-        is_unique = stems.count(stem) == 1
-        short_name = stem if is_unique else name
-        found.append(DatasetName(name, short_name))
-    return found
-
-
-def _with_options(base: str, data: TrialData) -> str:
-    """Name of a data set: its file, and the options that prepare it."""
-    parts = [base]
-    for option, text in data.options:
-        sign = " " if "=" in text else "="
-        name = option.replace("_", "-")
-        parts.append(f"{name}{sign}{text}")
-    return ", ".join(parts)
-
-
-def _with_content(name: str, data: TrialData) -> str:
-    """Name of a data set with its hash, and whether it was shuffled."""
-    sha256 = data.sha256 or ""
-    digits = sha256[:6]
-    if data.shuffled:
-        return f"{name} ({digits}, shuffled)"
-    return f"{name} ({digits})"

@@ -4,7 +4,7 @@
 #   BROKER=localhost PORT=1883 ./mqtt.sh
 #
 # QoS 2 and a session that the broker remembers (-c, -i NAME) bring each message once, also after the
-# broker was restarted. SIGTERM to the reader ends the stream: `kill $(cat reader.pid)`.
+# broker was restarted (but not if it was killed). SIGTERM to the reader ends the stream: `kill $(cat reader.pid)`.
 set -o pipefail
 broker=(-h "${BROKER:-localhost}" -p "${PORT:-1883}" -q 2)
 (

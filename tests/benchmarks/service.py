@@ -9,7 +9,9 @@ time with SIGKILL, and started with the same command; the producer continues aft
 state names. A second service gets the same lines once and is not interrupted; at the end, the
 figures of both are compared.
 
-Latency is the time from writing a line to reading its answer; memory is that of the process.
+Latency is the time from writing a line to reading its answer; memory is that of the process. The
+last lines have both over all lives, and say whether the figures are those of the replay; only that
+decides the exit code, as the other two depend on the machine and on what else it does.
 """
 
 from __future__ import annotations
@@ -168,21 +170,58 @@ class Life:
         expected = {None: 0, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
         assert code == expected, f"exit code {code} instead of {expected}"
 
-    def show(self, begun: float, since: int) -> int:
+    def show(self, totals: Totals, since: int) -> int:
         """Print latency and memory of the lines from `since` on; the number of lines so far."""
         until = len(self.answered)
         if until > since:
-            milliseconds = 1e3 * (
-                np.array(self.answered[since:until]) - np.array(self.sent[since:until])
-            )
-            median, late = np.quantile(milliseconds, [0.5, 0.99])
+            sent = np.array(self.sent[since:until])
+            answered = np.array(self.answered[since:until])
+            milliseconds = 1e3 * (answered - sent)
+            size = memory(self.process.pid)
+            totals.add(milliseconds, size)
             print(
-                f"{(time.monotonic() - begun) / 60:6.1f} min {until - since:7,} lines"
-                f"{median:9.2f}{late:9.2f}{milliseconds.max():9.2f} ms"
-                f"{memory(self.process.pid):8.1f} MiB{len(self.sent) - until:6} unanswered",
+                f"{totals.minutes:6.1f} min {until - since:7,} lines{latency(milliseconds)}"
+                f"{size:8.1f} MiB{len(self.sent) - until:6} unanswered",
                 flush=True,
             )
         return until
+
+
+def latency(milliseconds: np.ndarray) -> str:
+    """Median, 99 % and worst, in columns."""
+    median, late = np.quantile(milliseconds, [0.5, 0.99])
+    return f"{median:9.2f}{late:9.2f}{milliseconds.max():9.2f} ms"
+
+
+class Totals:
+    """Latency and memory over all lives."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._milliseconds: list[np.ndarray] = []
+        self._sizes: list[float] = []
+        self.lives = 0
+
+    @property
+    def minutes(self) -> float:
+        """Minutes since the beginning."""
+        return (time.monotonic() - self._begun) / 60
+
+    def add(self, milliseconds: np.ndarray, size: float) -> None:
+        """Note what was measured last."""
+        self._milliseconds.append(milliseconds)
+        self._sizes.append(size)
+
+    def show(self) -> None:
+        """Print the totals."""
+        every = np.concatenate(self._milliseconds)
+        half = len(self._sizes) // 2
+        print(f"{self.lives} lives, {len(every):,} lines answered in {self.minutes:.1f} minutes")
+        print(f"latency: median, 99 %, worst{latency(every)}")
+        print(
+            f"largest memory: {max(self._sizes[:half], default=0.0):.1f} MiB in the first half, "
+            f"{max(self._sizes[half:]):.1f} MiB in the second"
+        )
 
 
 class Replay:
@@ -249,12 +288,12 @@ class Producer:
         return self._kept[number:]
 
 
-def serve(state: Path, replay: Replay, given: argparse.Namespace) -> None:
+def serve(state: Path, replay: Replay, totals: Totals, given: argparse.Namespace) -> None:
     """Let the service live for its minutes, and be interrupted."""
     producer = Producer(given.seed, replay)
-    begun = time.monotonic()
-    end = begun + 60 * given.minutes
+    end = time.monotonic() + 60 * given.minutes
     for number in itertools.count(1):
+        totals.lives = number
         done = lines_behind(state)
         producer.continue_after(done)
         life = Life(state)
@@ -274,8 +313,8 @@ def serve(state: Path, replay: Replay, given: argparse.Namespace) -> None:
             due = max(due + 1 / given.rate, time.monotonic() - 1.0)
             if due - printed > 30:
                 printed = due
-                seen = life.show(begun, seen)
-        life.show(begun, seen)
+                seen = life.show(totals, seen)
+        life.show(totals, seen)
         if stop >= end:
             rest = producer.rest(count)
             for line in rest:
@@ -302,10 +341,12 @@ def main() -> None:
         print(f"{'':27}latency: median, 99 %, worst", flush=True)
         whole = Path(folder) / "whole.npz"
         replay = Replay(whole)
-        serve(state, replay, given)
+        totals = Totals()
+        serve(state, replay, totals, given)
         replay.finish()
         found = figures(state)
         expected = figures(whole)
+    totals.show()
     for name, value in found.items():
         same = "" if value == expected[name] else f"  REPLAY: {shown(expected[name])}"
         print(f"{name:28} {shown(value)}{same}")

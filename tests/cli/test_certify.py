@@ -83,34 +83,72 @@ RUNS = {
 """Options of a run with a certificate by each theorem."""
 
 
-@pytest.mark.parametrize("sample", SIGMAS)
-@pytest.mark.parametrize("options", CASES, ids=lambda options: options[-1])
-def test_mistakes_on_the_sample_files_are_within_their_bounds(
-    ahpatron: Ahpatron, request: pytest.FixtureRequest, sample: str, options: list[str]
-) -> None:
+@dataclasses.dataclass(frozen=True)
+class Certified:
+    """The runs of a command with --certify, and the same command without it."""
+
+    asked: str
+    runs: list[dict[str, Any]]
+    plain: list[dict[str, Any]]
+
+    @property
+    def certificates(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Each run that has a certificate, with it."""
+        return [(run, run["certificate"]) for run in self.runs if run["certificate"]]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(sample, options) for sample in SIGMAS for options in CASES],
+    ids=lambda param: f"{param[0]} {param[1][-1]}",
+)
+def certified(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Certified:
+    """On a sample file, whose name is that of a fixture."""
+    sample, options = request.param
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("certified"))
     path = request.getfixturevalue(sample)
     words = (path, "--sigma", SIGMAS[sample], *options, "-B", "100", "--limit", "800")
     runs = ahpatron.json("run", *words, "--certify")["runs"]
-    asked = options[-1].replace("corollary-", "Corollary ")
-    names = [run["certificate"]["theorem"] for run in runs if run["certificate"]]
-    assert names[-1] == (asked if "Corollary" in asked else f"Theorem {asked}")
-    for run in runs:
-        certificate = run["certificate"]
-        if certificate is None:
-            assert (run["learner"], options[-1]) == ("avp", "6")  # whose ε is 1/2 by default
-            assert len(run["uncertified"]) == 3
-            continue
-        assert list(certificate) == FIELDS
-        assert run["uncertified"] == []
-        counts = "mistakes" if certificate["theorem"] in MISTAKES else "failures"
-        assert certificate["counts"] == counts
+    return Certified(options[-1], runs, ahpatron.json("run", *words)["runs"])
+
+
+def test_the_last_run_is_certified_by_the_theorem_asked_for(certified: Certified) -> None:
+    *_, (_, last) = certified.certificates
+    asked = certified.asked.replace("corollary-", "Corollary ")
+    assert last["theorem"] == (asked if "Corollary" in asked else f"Theorem {asked}")
+
+
+def test_mistakes_on_the_sample_files_are_within_their_bounds(certified: Certified) -> None:
+    for run, certificate in certified.certificates:
         count = certificate["count"]
         bound = certificate["bound"]
         assert run["mistakes"] <= count <= run["mistakes"] + 1 <= bound
         assert certificate["vacuous"] == (bound >= certificate["trivial"])
-    plain = ahpatron.json("run", *words)["runs"]
-    assert set(runs[0]) - set(plain[0]) == {"certificate", "uncertified"}
-    assert [run["mistakes"] for run in plain] == [run["mistakes"] for run in runs]
+
+
+def test_a_certificate_says_what_its_theorem_counts(certified: Certified) -> None:
+    for run, certificate in certified.certificates:
+        assert list(certificate) == FIELDS
+        assert run["uncertified"] == []
+        counts = "mistakes" if certificate["theorem"] in MISTAKES else "failures"
+        assert certificate["counts"] == counts
+
+
+def test_a_run_without_a_certificate_says_which_conditions_fail(certified: Certified) -> None:
+    """Of these, avp by Theorem 6: its ε is 1/2 by default."""
+    for run in certified.runs:
+        if run["certificate"] is None:
+            assert (run["learner"], certified.asked) == ("avp", "6")
+            assert len(run["uncertified"]) == 3
+
+
+def test_certify_changes_nothing_but_adds_certificates(certified: Certified) -> None:
+    added = set(certified.runs[0]) - set(certified.plain[0])
+    assert added == {"certificate", "uncertified"}
+    mistakes = [run["mistakes"] for run in certified.runs]
+    assert mistakes == [run["mistakes"] for run in certified.plain]
 
 
 @pytest.mark.parametrize("theorem", RUNS)
@@ -156,6 +194,7 @@ def test_a_bound_can_be_computed_again_from_the_printed_terms(
 
 def test_repeats_have_a_certificate_each(ahpatron: Ahpatron, rings: Path) -> None:
     options = ["-l", "perceptron", "--sigma", "0.1", "--repeats", "3", "--certify"]
+    options += ["--limit", "500"]
     runs = ahpatron.json("run", rings, *options)["runs"]
     assert [run["certificate"]["count"] for run in runs] == [run["mistakes"] for run in runs]
     assert len({run["certificate"]["bound"] for run in runs}) == 1  # no order has another L_T(f)

@@ -24,21 +24,51 @@ def inspected(ahpatron: Ahpatron, *arguments: object, **options: Any) -> Any:
     return json.loads(done.out, parse_constant=pytest.fail)
 
 
-def test_data_as_text_and_as_json(ahpatron: Ahpatron, breast_cancer: Path) -> None:
+@pytest.fixture(scope="module")
+def cancer(
+    tmp_path_factory: pytest.TempPathFactory, breast_cancer: Path
+) -> tuple[dict[str, Any], str]:
+    """What `inspect --sigma 0.5` says of breast_cancer.svm, as JSON and as text."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("inspected"))
     document = inspected(ahpatron, breast_cancer, "--sigma", "0.5")
-    assert document["schema"] == 1
+    text = ahpatron.succeed("inspect", breast_cancer, "--sigma", "0.5").out
+    return document, text
+
+
+def test_rows_features_and_labels_are_counted(cancer: tuple[dict[str, Any], str]) -> None:
+    document, _ = cancer
     assert (document["rows"], document["features"]) == (569, 30)
     labels = [(one["label"], one["rows"], one["name"]) for one in document["labels"]]
     assert labels == [(-1, 212, None), (1, 357, None)]
+
+
+def test_a_file_without_faults_has_none(cancer: tuple[dict[str, Any], str]) -> None:
+    document, _ = cancer
     assert (document["faults"], document["faulty_lines"]) == (0, [])
+
+
+def test_the_alignment_is_given_at_the_median_distance_and_at_the_sigma_asked_for(
+    cancer: tuple[dict[str, Any], str],
+) -> None:
+    document, _ = cancer
     median, asked = document["alignments"]
     assert median["sigma"] == document["sigma"]
     assert (asked["sigma"], asked["exact"], asked["standard_error"]) == (0.5, True, None)
+
+
+def test_a_file_that_needs_no_scaling_is_run_as_it_is(cancer: tuple[dict[str, Any], str]) -> None:
+    document, _ = cancer
     assert document["advised_scale"] == "none"
     assert document["next"][0].startswith("ahpatron run ")
-    done = ahpatron.succeed("inspect", breast_cancer, "--sigma", "0.5")
-    assert done.out.startswith(f"{breast_cancer}: 569 rows, 30 features, 99.4 % of values stored")
-    assert "\x1b" not in done.out
+    assert "--scale" not in document["next"][0]
+
+
+def test_the_text_begins_with_the_size_of_the_file_and_has_no_colours_in_a_pipe(
+    cancer: tuple[dict[str, Any], str], breast_cancer: Path
+) -> None:
+    _, text = cancer
+    assert text.startswith(f"{breast_cancer}: 569 rows, 30 features, 99.4 % of values stored")
+    assert "\x1b" not in text
 
 
 def test_the_baseline_is_that_of_a_run(ahpatron: Ahpatron, rings: Path) -> None:
@@ -255,20 +285,29 @@ def test_profiles_fit_the_terminal(
         assert max(map(len, folded)) <= columns
 
 
-def test_the_list_has_all_learners_and_kernels(ahpatron: Ahpatron) -> None:
+def test_inspect_learners_is_an_earlier_name_of_the_command_learners(ahpatron: Ahpatron) -> None:
+    assert ahpatron.succeed("inspect", "--learners").out == ahpatron.succeed("learners").out
+    assert inspected(ahpatron, "--learners") == ahpatron.json("learners")
+
+
+@pytest.mark.parametrize(("part", "registry"), [("learners", REGISTRY), ("kernels", KERNELS)])
+def test_the_list_has_all_learners_and_kernels_with_their_parameters(
+    ahpatron: Ahpatron, part: str, registry: Any
+) -> None:
     out = ahpatron.succeed("learners").out
-    assert ahpatron.succeed("inspect", "--learners").out == out
-    document = inspected(ahpatron, "--learners")
-    assert ahpatron.json("learners") == document
-    for part, registry in (("learners", REGISTRY), ("kernels", KERNELS)):
-        assert [one["name"] for one in document[part]] == list(registry)
-        for one, kind in zip(document[part], registry.values(), strict=True):
-            specs = kind.specs()  # type: ignore[attr-defined]  # of either kind
-            assert [parameter["name"] for parameter in one["parameters"]] == list(specs)
-            assert f"\n{kind.name}\n" in out  # type: ignore[attr-defined]
-            for name, spec in specs.items():
-                assert re.search(rf"    {name} +{re.escape(spec.symbol)} ", out)
-    avp = next(one for one in document["learners"] if one["name"] == "avp")
+    document = ahpatron.json("learners")
+    assert [one["name"] for one in document[part]] == list(registry)
+    for one, kind in zip(document[part], registry.values(), strict=True):
+        specs = kind.specs()
+        assert [parameter["name"] for parameter in one["parameters"]] == list(specs)
+        assert f"\n{kind.name}\n" in out
+        for name, spec in specs.items():
+            assert re.search(rf"    {name} +{re.escape(spec.symbol)} ", out)
+
+
+def test_an_infinite_default_is_text_in_json(ahpatron: Ahpatron) -> None:
+    learners = ahpatron.json("learners")["learners"]
+    avp = next(one for one in learners if one["name"] == "avp")
     radius = avp["parameters"][1]
     assert (radius["name"], radius["symbol"], radius["default"]) == ("radius", "U", "inf")
 

@@ -3,12 +3,15 @@
 import json
 import random
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sklearn.metrics import average_precision_score, cohen_kappa_score, f1_score, roc_auc_score
 
 from support.command import Ahpatron
+from support.labels import EVERY, table
 
 NAMES = [
     "precision",
@@ -23,22 +26,68 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("way", [(), ("--shuffle",)])
-def test_metrics_are_those_of_the_predictions(
-    ahpatron: Ahpatron, rings: Path, way: tuple[str, ...]
+PAIRS = {kind: labels for kind, labels in EVERY.items() if len(labels) == 2}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The metrics of a run, and what its predictions say of each row."""
+
+    metrics: dict[str, Any]
+    true: list[bool]
+    predicted: list[bool]
+    scores: list[float]
+
+
+@pytest.fixture(scope="module", params=PAIRS)
+def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """A run on a table with two labels of this kind, the last of which is positive."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("measured"))
+    positive = PAIRS[request.param][1]
+    ahpatron.write("t.csv", table(PAIRS[request.param], rows=400))
+    options = ("--label", "y", "--id", "name", "-l", "arow", "-B", 50, "--predictions", "p.csv")
+    record = ahpatron.run("t.csv", *options, "--metrics")
+    rows = ahpatron.table("p.csv")
+    return Measured(
+        metrics=record["metrics"],
+        true=[row["label"] == positive for row in rows],
+        predicted=[row["prediction"] == positive for row in rows],
+        scores=[float(row["score"]) for row in rows],
+    )
+
+
+def test_a_run_has_all_metrics(measured: Measured) -> None:
+    assert list(measured.metrics) == NAMES
+
+
+def test_f1_and_kappa_are_those_of_the_predictions(measured: Measured) -> None:
+    true = measured.true
+    predicted = measured.predicted
+    assert measured.metrics["f1"] == pytest.approx(f1_score(true, predicted))
+    assert measured.metrics["kappa"] == pytest.approx(cohen_kappa_score(true, predicted))
+
+
+def test_auc_and_average_precision_are_those_of_the_scores(measured: Measured) -> None:
+    auc = roc_auc_score(measured.true, measured.scores)
+    assert measured.metrics["auc"] == pytest.approx(auc, abs=1e-12)
+    expected = average_precision_score(measured.true, measured.scores)
+    assert measured.metrics["average_precision"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_shuffled_rows_have_metrics_of_their_predictions_too(
+    ahpatron: Ahpatron, rings: Path
 ) -> None:
-    options = ("-B", 50, "--sigma", 0.3, "--limit", 900, "--predictions", "p.csv", *way)
+    options = ("-B", 50, "--sigma", 0.3, "--limit", 900, "--predictions", "p.csv", "--shuffle")
     metrics = ahpatron.run(rings, *options, "--metrics")["metrics"]
     rows = ahpatron.table("p.csv")
     y, predicted = ([int(row[name]) for row in rows] for name in ("label", "prediction"))
-    assert list(metrics) == NAMES
     assert metrics["f1"] == pytest.approx(f1_score(y, predicted))
-    assert metrics["kappa"] == pytest.approx(cohen_kappa_score(y, predicted))
     scores = [float(row["score"]) for row in rows]
     assert metrics["auc"] == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
-    expected = average_precision_score(y, scores)
-    assert metrics["average_precision"] == pytest.approx(expected, abs=1e-12)
-    assert "metrics" not in ahpatron.run(rings, *options)
+
+
+def test_without_metrics_a_record_has_none(ahpatron: Ahpatron, rings: Path) -> None:
+    assert "metrics" not in ahpatron.run(rings, "-B", 50, "--limit", 100)
 
 
 def test_a_resumed_run_has_no_auc_and_predict_has(ahpatron: Ahpatron, rings: Path) -> None:

@@ -21,18 +21,37 @@ def units(ahpatron: Ahpatron) -> str:
     return "units.svm"
 
 
-def test_kernel_and_sigma_have_no_effect_and_are_null(ahpatron: Ahpatron, units: str) -> None:
+def test_a_record_of_metron_has_no_kernel_and_counts_changes_of_the_metric(
+    ahpatron: Ahpatron, units: str
+) -> None:
+    record = ahpatron.run(units, *METRON)
+    assert record["params"]["kernel"] is record["params"]["sigma"] is None
+    assert record["metric_changes"] == 8
+    assert 1 < record["effective_features"] <= 5
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--sigma", "0.01"), ("--sigma", "auto"), ("--kernel", "linear")]
+)
+def test_kernel_and_sigma_have_no_effect_on_metron(
+    ahpatron: Ahpatron, units: str, option: str, value: str
+) -> None:
     plain = ahpatron.run(units, *METRON)
-    assert plain["params"]["kernel"] is plain["params"]["sigma"] is None
-    assert plain["metric_changes"] == 8
-    assert 1 < plain["effective_features"] <= 5
-    words = ("run", units, *METRON, "--json")
-    for option, value in (("--sigma", "0.01"), ("--sigma", "auto"), ("--kernel", "linear")):
-        done = ahpatron.succeed(*words, option, value)
-        assert f"{option} has no effect" in done.err
-        assert json.loads(done.out)["runs"][0].items() >= plain.items()
-    assert "--scale standard" in ahpatron.succeed(*words, "--scale", "standard").err
-    done = ahpatron.succeed(*words, "-l", "arow", "--kernel", "laplacian", "--sigma", "2")
+    done = ahpatron.succeed("run", units, *METRON, "--json", option, value)
+    assert f"{option} has no effect" in done.err
+    assert json.loads(done.out)["runs"][0].items() >= plain.items()
+
+
+def test_scaling_before_metron_is_noted(ahpatron: Ahpatron, units: str) -> None:
+    assert "--scale standard" in ahpatron.succeed("run", units, *METRON, "--scale", "standard").err
+
+
+def test_beside_metron_another_learner_has_the_kernel_that_was_asked_for(
+    ahpatron: Ahpatron, units: str
+) -> None:
+    plain = ahpatron.run(units, *METRON)
+    kernel = ("--kernel", "laplacian", "--sigma", "2")
+    done = ahpatron.succeed("run", units, *METRON, "-l", "arow", *kernel, "--json")
     assert "no effect" not in done.err
     metron, arow = json.loads(done.out)["runs"]
     assert metron["mistakes"] == plain["mistakes"]

@@ -270,32 +270,59 @@ def test_inspect_shows_a_model_as_json(ahpatron: Ahpatron, rings: Path) -> None:
     assert document["written"] in ahpatron("inspect", "m.npz").out
 
 
-@pytest.mark.parametrize("learner", ["arow", "metron -p tracker=off"])
-def test_a_saved_model_says_which_rows_it_knows(ahpatron: Ahpatron, learner: str) -> None:
-    """After a reset, those after it: a warning even with --quiet, and a line of `inspect`."""
+TURNED = 1000
+"""The row from which the labels of `turning` are the opposite."""
+
+
+@pytest.fixture(scope="module")
+def turning() -> list[str]:
+    """Lines of a concept that turns into its opposite."""
     rng = random.Random(4)
-    rows = [(rng.gauss(0, 1), rng.gauss(0, 1)) for _ in range(1500)]
-    turned = 1000
-    lines = [
-        f"{1 if (a + b > 0) != (t >= turned) else -1} 1:{a:.4f} 2:{b:.4f}\n"
-        for t, (a, b) in enumerate(rows)
-    ]
-    ahpatron.write("a.svm", "".join(lines))
-    ahpatron.write("steady.svm", "".join(lines[:turned]))
-    done = ahpatron.succeed("run", "a.svm", "-l", *learner.split(), "--save", "m.npz", "--quiet")
-    shown = ahpatron.json("inspect", "m.npz")
-    reset = shown["last_reset"]
-    assert turned < reset < 1500
-    assert shown["rounds_since_reset"] == 1500 - reset
+    lines = []
+    for t in range(1500):
+        a = rng.gauss(0, 1)
+        b = rng.gauss(0, 1)
+        label = 1 if (a + b > 0) != (t >= TURNED) else -1
+        lines.append(f"{label} 1:{a:.4f} 2:{b:.4f}\n")
+    return lines
+
+
+resetting = pytest.mark.parametrize("learner", ["arow", "metron -p tracker=off"])
+
+
+@resetting
+def test_saving_a_model_that_was_reset_warns_of_the_rows_it_forgot_even_with_quiet(
+    ahpatron: Ahpatron, turning: list[str], learner: str
+) -> None:
+    ahpatron.write("a.svm", "".join(turning))
+    words = ("run", "a.svm", "-l", *learner.split(), "--quiet")
+    done = ahpatron.succeed(*words, "--save", "m.npz")
+    reset = ahpatron.json("inspect", "m.npz")["last_reset"]
+    assert TURNED < reset < 1500
     assert f"knows only the last {1500 - reset} of 1,500 rows" in done.err
     assert f"reset in round {reset:,}" in done.err
+    assert "knows only" not in ahpatron.succeed(*words).err  # nothing was saved
+
+
+@resetting
+def test_inspect_says_when_a_model_was_reset(
+    ahpatron: Ahpatron, turning: list[str], learner: str
+) -> None:
+    ahpatron.write("a.svm", "".join(turning))
+    ahpatron.succeed("run", "a.svm", "-l", *learner.split(), "--save", "m.npz", "--quiet")
+    shown = ahpatron.json("inspect", "m.npz")
+    reset = shown["last_reset"]
+    assert shown["rounds_since_reset"] == 1500 - reset
     assert f"last reset            {reset:,}" in ahpatron.succeed("inspect", "m.npz").out
-    unsaved = ahpatron.succeed("run", "a.svm", "-l", *learner.split(), "--quiet")
-    assert "knows only" not in unsaved.err
-    steady = ahpatron.succeed(
-        "run", "steady.svm", "-l", *learner.split(), "--save", "m.npz", "--quiet"
-    )
-    assert steady.err == ""
+
+
+@resetting
+def test_a_model_that_was_never_reset_is_saved_without_a_warning(
+    ahpatron: Ahpatron, turning: list[str], learner: str
+) -> None:
+    ahpatron.write("steady.svm", "".join(turning[:TURNED]))
+    words = ("run", "steady.svm", "-l", *learner.split(), "--save", "m.npz", "--quiet")
+    assert ahpatron.succeed(*words).err == ""
     assert ahpatron.json("inspect", "m.npz")["last_reset"] is None
 
 

@@ -1,6 +1,7 @@
 """Files of more than two classes, in every command."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,22 +29,53 @@ def four(ahpatron: Ahpatron) -> str:
     return "four.svm"
 
 
-def test_a_run_of_several_classes_counts_by_class(ahpatron: Ahpatron, four: str) -> None:
-    record = ahpatron.run(four, *OPTIONS, "--metrics", "--predictions", "p.csv")
+@pytest.fixture(scope="module")
+def counted(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """The record and the predictions of a run of four classes."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("counted"))
+    ahpatron.write("four.svm", text())
+    record = ahpatron.run("four.svm", *OPTIONS, "--metrics", "--predictions", "p.csv")
+    return record, ahpatron.table("p.csv")
+
+
+def test_the_confusion_matrix_of_several_classes_has_all_rounds_and_mistakes(
+    counted: tuple[dict[str, Any], list[dict[str, str]]],
+) -> None:
+    record, _ = counted
     assert record["classes"] == sorted(LABELS)
     confusion = np.array(record["confusion"])
     assert confusion.sum() == record["rounds"] == ROUNDS
     assert ROUNDS - confusion.trace() == record["mistakes"] < record["baseline_mistakes"]
+
+
+def test_counts_of_two_classes_are_null_for_several(
+    counted: tuple[dict[str, Any], list[dict[str, str]]],
+) -> None:
+    record, _ = counted
     absent = ("true_positives", "false_positives", "true_negatives", "false_negatives", "zeta")
     assert {record[name] for name in absent} == {None}
-    assert all(0.5 < record["metrics"][name] < 1 for name in ("precision", "recall", "f1", "auc"))
-    assert 0 < record["metrics"]["balanced_error"] < 0.5 < record["metrics"]["kappa"] < 1
-    found = np.zeros_like(confusion)
-    for row in ahpatron.table("p.csv"):
+
+
+def test_metrics_of_several_classes_are_better_than_chance(
+    counted: tuple[dict[str, Any], list[dict[str, str]]],
+) -> None:
+    metrics = counted[0]["metrics"]
+    assert all(0.5 < metrics[name] < 1 for name in ("precision", "recall", "f1", "auc"))
+    assert 0 < metrics["balanced_error"] < 0.5 < metrics["kappa"] < 1
+
+
+def test_the_confusion_matrix_of_several_classes_is_that_of_the_predictions(
+    counted: tuple[dict[str, Any], list[dict[str, str]]],
+) -> None:
+    record, rows = counted
+    found = np.zeros((len(LABELS), len(LABELS)), dtype=int)
+    for row in rows:
         true, guess = (sorted(LABELS).index(float(row[key])) for key in ("label", "prediction"))
         found[true, guess] += 1
         assert int(row["mistake"]) == (true != guess)
-    np.testing.assert_array_equal(found, confusion)
+    np.testing.assert_array_equal(found, record["confusion"])
 
 
 @pytest.mark.parametrize(("classes", "shown"), [(4, True), (21, False)])

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,21 +63,61 @@ def figures(ahpatron: Ahpatron, *arguments: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize("learner", ["metron", "ahpatron"])
-def test_predictions_and_counts_of_a_run_follow_its_threshold(
-    ahpatron: Ahpatron, kind: str, learner: str
-) -> None:
+@dataclass(frozen=True)
+class Thresholded:
+    """A run with a threshold of 0.2, its predictions, and the same run without a threshold."""
+
+    positive: str
+    negative: str
+    plain: dict[str, Any]
+    record: dict[str, Any]
+    rows: list[dict[str, str]]
+
+    @property
+    def probabilities(self) -> list[float]:
+        return [float(row[f"probability_{self.positive}"]) for row in self.rows]
+
+    @property
+    def guesses(self) -> list[bool]:
+        """Which rows the probabilities say are positive."""
+        return [probability >= 0.2 for probability in self.probabilities]
+
+    @property
+    def true(self) -> list[bool]:
+        return [row["label"] == self.positive for row in self.rows]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(learner, kind) for learner in ("metron", "ahpatron") for kind in LABELS],
+    ids=" ".join,
+)
+def thresholded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Thresholded:
+    learner, kind = request.param
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("thresholded"))
     negative, positive = LABELS[kind]
     ahpatron.write("t.csv", rare(LABELS[kind]))
     options = ("t.csv", "--label", "y", "-l", learner, "--metrics", "--window", 100)
     plain = run(ahpatron, *options)
     point = ("--threshold", "0.2", "--probability", "--predictions", "p.csv")
     record = run(ahpatron, *options, *point)
-    rows = ahpatron.table("p.csv")
-    guesses = [float(row[f"probability_{positive}"]) >= 0.2 for row in rows]
-    assert [row["prediction"] == positive for row in rows] == guesses
-    true = [row["label"] == positive for row in rows]
+    return Thresholded(positive, negative, plain, record, ahpatron.table("p.csv"))
+
+
+def test_rows_are_predicted_to_be_positive_from_the_threshold_on(thresholded: Thresholded) -> None:
+    found = [row["prediction"] == thresholded.positive for row in thresholded.rows]
+    assert found == thresholded.guesses
+    assert thresholded.record["threshold"] == 0.2
+
+
+def test_counts_and_metrics_are_those_of_the_predictions_by_the_threshold(
+    thresholded: Thresholded,
+) -> None:
+    record = thresholded.record
+    guesses = thresholded.guesses
+    true = thresholded.true
     wrong = [guess != label for guess, label in zip(guesses, true, strict=True)]
     assert record["mistakes"] == sum(wrong)
     assert record["true_positives"] == sum(map(min, guesses, true))
@@ -84,21 +125,33 @@ def test_predictions_and_counts_of_a_run_follow_its_threshold(
     assert record["metrics"]["precision"] == pytest.approx(precision_score(true, guesses))
     assert record["metrics"]["recall"] == pytest.approx(recall_score(true, guesses))
     assert record["metrics"]["f1"] == pytest.approx(f1_score(true, guesses))
-    probabilities = [float(row[f"probability_{positive}"]) for row in rows]
+
+
+def test_log_loss_and_brier_score_are_those_of_the_probabilities(thresholded: Thresholded) -> None:
+    metrics = thresholded.record["metrics"]
+    true = thresholded.true
+    probabilities = thresholded.probabilities
     expected = brier_score_loss(true, probabilities)
-    assert record["metrics"]["brier"] == pytest.approx(expected, abs=1e-12)
-    losses = [
-        -math.log(p if label else 1 - p) for p, label in zip(probabilities, true, strict=True)
-    ]
-    assert record["metrics"]["log_loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-9)
-    for name in ("updates", "support_size", "norm"):
-        assert record[name] == plain[name]
-    assert (record["threshold"], "threshold" in plain) == (0.2, False)
-    sums = [
-        float(row[f"probability_{negative}"]) + p
-        for row, p in zip(rows, probabilities, strict=True)
-    ]
-    assert sums == pytest.approx([1.0] * len(rows))
+    assert metrics["brier"] == pytest.approx(expected, abs=1e-12)
+    pairs = zip(probabilities, true, strict=True)
+    losses = [-math.log(p if label else 1 - p) for p, label in pairs]
+    assert metrics["log_loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-9)
+
+
+def test_a_threshold_does_not_change_what_is_learned(thresholded: Thresholded) -> None:
+    names = ("updates", "support_size", "norm")
+    learned = {name: thresholded.record[name] for name in names}
+    assert learned == {name: thresholded.plain[name] for name in names}
+
+
+def test_a_run_without_a_threshold_has_none_in_its_record(thresholded: Thresholded) -> None:
+    assert "threshold" not in thresholded.plain
+
+
+def test_the_probabilities_of_both_labels_sum_to_1(thresholded: Thresholded) -> None:
+    negative = [float(row[f"probability_{thresholded.negative}"]) for row in thresholded.rows]
+    sums = [sum(pair) for pair in zip(negative, thresholded.probabilities, strict=True)]
+    assert sums == pytest.approx([1.0] * ROWS)
 
 
 def test_probabilities_do_not_know_later_rows(ahpatron: Ahpatron) -> None:
@@ -263,3 +316,15 @@ def test_weights_change_the_predictions_and_hardly_the_probabilities(
 @pytest.mark.parametrize("value", ["0", "1", "-0.1", "1.5", "half", "nan"])
 def test_a_threshold_is_a_probability(ahpatron: Ahpatron, table: str, value: str) -> None:
     assert ahpatron("run", table, "--label", "y", "--threshold", value).code == 2
+
+
+@pytest.mark.parametrize("rows", [255, 256])
+@pytest.mark.parametrize("asked", ["--probability", "--metrics", "--threshold 0.3"])
+def test_probabilities_that_are_not_fitted_cause_a_warning(
+    ahpatron: Ahpatron, asked: str, rows: int
+) -> None:
+    lines = [f"{i % 7},{'yes' if i % 7 > 4 else 'no'}" for i in range(rows)]
+    ahpatron.write("t.csv", "\n".join(["x,y", *lines, ""]))
+    run = ahpatron.succeed("run", "t.csv", "--label", "y", *asked.split(), "--save", "m.npz").err
+    predict = ahpatron.succeed("predict", "m.npz", "t.csv", *asked.split()).err
+    assert ("not fitted" in run, "not fitted" in predict) == (rows == 255, rows == 255)

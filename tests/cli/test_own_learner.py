@@ -191,6 +191,46 @@ def test_a_learner_that_raises_is_no_bug_of_ours(own: Ahpatron, rings: Path, lin
         assert failed["error"].startswith(f"{place}: ")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("mine/own.py:SmalestGo", "own.py has no class 'SmalestGo'; the learners in it are: "),
+        ("mine/own.py:Other", "own.py has no class 'Other'; the learners in it are: "),
+        ("mine/own.py", "own.py needs the name of a class; the learners in it are: "),
+    ],
+    ids=["misspelt", "wrong", "none"],
+)
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_a_class_that_is_not_in_the_file_is_refused_with_one_that_is(
+    own: Ahpatron, rings: Path, command: str, given: str, said: str
+) -> None:
+    more = ("--out", "r.jsonl") if command == "sweep" else ()
+    done = own(command, rings, "-l", given, *more)
+    assert (done.code, done.out) == (2, "")
+    assert f"{said}SmallestGoes\n" in done.err
+    assert "ahpatron_learner" not in done.err
+    (hint,) = [line for line in done.err.splitlines() if line.startswith("hint:")]
+    assert hint == f"hint: try -l {LEARNER}"
+    assert own(command, rings, *hint.split()[2:], *more).code == 0
+
+
+def test_a_file_of_learners_that_does_not_exist_is_named(own: Ahpatron, rings: Path) -> None:
+    done = own("run", rings, "-l", "mine/none.py:X")
+    assert (done.code, "mine/none.py: no such file" in done.err) == (2, True)
+
+
+def test_a_learner_that_drops_what_is_not_in_s_is_refused_at_its_line(
+    own: Ahpatron, rings: Path
+) -> None:
+    path = own.write("mine/own.py", OWN.replace("f.drop(f.smallest)", "f.drop(10**6)"))
+    done = own("run", rings, "-l", LEARNER, "-B", 20)
+    number = 1 + path.read_text().splitlines().index("            f.drop(10**6)")
+    said = "error: the learner raised ColumnError: drop(1000000): column 1000000 is not in S"
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(said)
+    assert done.err.splitlines()[1] == f"  --> {path}:{number}"
+
+
 @pytest.mark.parametrize("once", [False, True])
 @pytest.mark.parametrize(
     ("kill", "reason"),

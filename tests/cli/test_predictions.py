@@ -78,16 +78,28 @@ def test_json_has_ids_and_labels_unchanged(ahpatron: Ahpatron) -> None:
     assert {row["prediction"] for row in found} <= {"=yes", "no\nno"}
 
 
-def test_a_line_break_in_an_id_does_not_move_a_checkpoint(ahpatron: Ahpatron) -> None:
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_run_writes_the_same_rows_as_json_lines_and_as_csv(ahpatron: Ahpatron, kind: str) -> None:
+    ahpatron.write("t.csv", table(EVERY[kind]) + "new,1,2,\n")
+    words = ("run", "t.csv", "-l", "ahpatron", "--label", "y", "--id", "name", "--probability")
+    ahpatron.succeed(*words, "--predictions", "p.csv")
+    ahpatron.succeed(*words, "--predictions", "p.jsonl")
+    lines = ahpatron.read("p.jsonl").replace("null", '""').splitlines()
+    rows = [json.loads(line, parse_float=str, parse_int=str) for line in lines]
+    assert rows == ahpatron.table("p.csv")
+
+
+@pytest.mark.parametrize("file", ["p.csv", "p.jsonl"])
+def test_a_line_break_in_an_id_does_not_move_a_checkpoint(ahpatron: Ahpatron, file: str) -> None:
     rows = "".join(f'"row\n{number}",{number % 7},{number % 2}\n' for number in range(400))
     words = ("run", "t.csv", "-l", "ahpatron", "--label", "y", "--id", "name")
-    words += ("--checkpoint", "c.npz", "--predictions", "p.csv")
+    words += ("--checkpoint", "c.npz", "--predictions", file)
     ahpatron.write("t.csv", "name,x,y\n" + rows)
     ahpatron.succeed(*words)
-    whole = ahpatron.read("p.csv")
+    whole = ahpatron.read(file)
     ahpatron.succeed(*words)
-    assert ahpatron.read("p.csv") == whole
-    assert len(ahpatron.table("p.csv")) == 400
+    assert ahpatron.read(file) == whole
+    assert whole.count("row") == 400
 
 
 def without_a_reader(ahpatron: Ahpatron, lines: list[str], *options: object) -> tuple[int, str]:

@@ -45,6 +45,13 @@ def test_progress_shows_the_running_mistake_rate(ahpatron: Ahpatron) -> None:
     assert "% mistakes" not in quiet
 
 
+def test_progress_shows_how_many_passes_of_other_processes_have_ended(ahpatron: Ahpatron) -> None:
+    path = ahpatron.write("r.svm", "-1 1:1 2:3\n1 1:2 2:2\n" * 50)
+    text, code = in_terminal("run", path, "-B", 20, "--repeats", 4, "--jobs", 2, columns=120)
+    assert code == 0
+    assert re.search(r"\d of 4 passes", text)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize(
     "way", [["--shuffle"], pytest.param(["--repeats", "50", "--jobs", "2"], marks=pytest.mark.slow)]

@@ -136,10 +136,10 @@ RUN = [
     ("--checkpoint", "--checkpoint c.npz --shuffle"),
     ("--curve", "--checkpoint c.npz --curve c.csv"),
     ("--save-every", "--checkpoint c.npz --save-every 0"),
-    ("none.py:X", "-l none.py:X"),
+    ("none.py: no such file", "-l none.py:X"),
     ("Nobody", "-l own.py:Nobody"),
     ("Learner", "-l own.py:HINGE"),
-    ("'own.py'", "-l own.py"),
+    ("own.py needs the name of a class", "-l own.py"),
     ("smallest-goes", "-l own.py:SmallestGoes -l copy.py:SmallestGoes"),
     ("'avp'", "-l avp.py:SmallestGoes"),
     (r"a\x1b[31mb", "-l odd.py:SmallestGoes"),
@@ -206,7 +206,7 @@ OTHERS: list[Refusal] = [
     *((73, "no/f.csv", f"run data.svm {to} no/f.csv") for to in ("--out", "--curve")),
     (73, "no/m.npz", "run data.svm --save no/m.npz"),
     (66, "none.svm", "run none.svm"),
-    (2, "-p horizon=N -p cycle=N", "run - -l pomdr -l skegd"),
+    (2, "give `-p horizon=N`", "run - -l pomdr -l skegd"),
     *(
         (code, "name too long", words.replace("LONG", LONG))
         for code, words in (

@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -63,17 +64,30 @@ def runs(document: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def test_json_follows_the_contract(ahpatron: Ahpatron, rings: Path) -> None:
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory, rings: Path) -> dict[str, Any]:
+    """What `run --json` prints of ahpatron on the sample data."""
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("document"))
     done = ahpatron("run", rings, "--budget", 100, "--sigma", 0.3, "--json", "-l", "ahpatron")
     assert (done.code, done.err) == (0, "")
-    document = json.loads(done.out)
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_json_has_the_fields_of_the_contract_in_their_order(document: dict[str, Any]) -> None:
     assert list(document) == ["schema", "version", "data", "runs", "summary", "load_seconds"]
     data = ["path", "rounds", "features", "labels", "sha256", "label_names"]
     assert list(document["data"]) == data
     others = ["seconds", *CLASS_COUNTS, "unlabelled", "ended_by", "this_file", "restarts"]
     assert list(document["runs"][0]) == [*DETERMINISTIC, *others]
     assert list(document["summary"][0]) == SUMMARY
+
+
+def test_a_single_run_has_no_standard_deviation(document: dict[str, Any]) -> None:
     assert document["summary"][0]["mistake_rate_sd"] is None
+
+
+def test_json_has_all_parameters_also_those_that_were_not_given(document: dict[str, Any]) -> None:
     assert document["runs"][0]["params"] == {
         "kernel": "gaussian",
         "sigma": 0.3,
@@ -87,7 +101,10 @@ def test_json_follows_the_contract(ahpatron: Ahpatron, rings: Path) -> None:
         "rescale": "keep",
         "multiclass": "rest",
     }
-    assert ahpatron.run(rings, "-l", "avp")["params"]["radius"] == "inf"
+
+
+def test_an_infinite_parameter_is_text_in_json(ahpatron: Ahpatron, rings: Path) -> None:
+    assert ahpatron.run(rings, "-l", "avp", "--limit", 50)["params"]["radius"] == "inf"
 
 
 def test_a_stream_and_memory_give_the_same_numbers(ahpatron: Ahpatron, rings: Path) -> None:
@@ -151,30 +168,68 @@ def test_several_files_give_one_document_also_before_a_faulty_one(
     assert ahpatron.files() == {"faulty.svm"}  # of the output files all, or none
 
 
-@pytest.mark.parametrize("way", [[], ["--shuffle"]])
-def test_predictions_and_curve_agree_with_the_counts(
-    ahpatron: Ahpatron, rings: Path, way: list[str]
-) -> None:
+@dataclass(frozen=True)
+class Files:
+    """Records of a run of two learners with --predictions and --curve, and the rows of both files.
+
+    `shuffled` says whether the rows of the data were shuffled.
+    """
+
+    shuffled: bool
+    records: list[dict[str, Any]]
+    predictions: dict[str, list[dict[str, str]]]
+    curve: dict[str, list[dict[str, str]]]
+
+
+def by_learner(rows: list[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
+    found: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        found.setdefault(row["learner"], []).append(row)
+    return found
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["in order", "shuffled"])
+def files(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, rings: Path
+) -> Files:
+    ahpatron = Ahpatron(tmp_path_factory.mktemp("files"))
     learners = ["-l", "ahpatron", "-l", "avp", "-B", "40", "--sigma", "0.3"]
     outputs = ["--predictions", "p.csv", "--curve", "c.csv"]
-    found = ahpatron.json("run", rings, *learners, *way, *outputs)
-    rounds = ahpatron.table("p.csv")
-    curve = ahpatron.table("c.csv")
-    for run in found["runs"]:
-        mine = [each for each in rounds if each["learner"] == run["learner"]]
+    way = ["--shuffle"] if request.param else []
+    records = ahpatron.json("run", rings, *learners, *way, *outputs)["runs"]
+    predictions = by_learner(ahpatron.table("p.csv"))
+    return Files(request.param, records, predictions, by_learner(ahpatron.table("c.csv")))
+
+
+def test_predictions_have_a_row_for_each_round_with_its_line_of_the_data(files: Files) -> None:
+    for run in files.records:
+        mine = files.predictions[run["learner"]]
         numbers = list(range(1, run["rounds"] + 1))
         assert [int(each["round"]) for each in mine] == numbers
         lines = [int(each["line"]) for each in mine]
         assert sorted(lines) == numbers
-        assert (lines == numbers) == (not way)
-        for each in mine:
+        assert (lines == numbers) == (not files.shuffled)
+
+
+def test_a_prediction_is_the_sign_of_the_score_and_a_mistake_another_label(files: Files) -> None:
+    for rows in files.predictions.values():
+        for each in rows:
             assert each["prediction"] == ("1" if float(each["score"]) >= 0 else "-1")
             assert each["mistake"] == str(int(each["prediction"] != each["label"]))
+
+
+def test_counts_of_a_record_are_those_of_its_predictions(files: Files) -> None:
+    for run in files.records:
+        mine = files.predictions[run["learner"]]
         pairs = [(each["prediction"], each["label"]) for each in mine]
         counts = [pairs.count(pair) for pair in (("1", "1"), ("1", "-1"), ("-1", "-1"))]
         assert [run[name] for name in CLASS_COUNTS[:3]] == counts
         assert run["false_positives"] + run["false_negatives"] == run["mistakes"]
-        last = [each for each in curve if each["learner"] == run["learner"]][-1]
+
+
+def test_a_curve_ends_with_the_mistakes_of_the_run(files: Files) -> None:
+    for run in files.records:
+        last = files.curve[run["learner"]][-1]
         assert (int(last["round"]), float(last["mistakes"])) == (run["rounds"], run["mistakes"])
 
 

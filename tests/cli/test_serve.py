@@ -1,81 +1,27 @@
 """`ahpatron serve`: requests, refusals, limits, signals and the page, at a real server."""
 
 import base64
-import http.client
 import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.command import REPOSITORY
+from support.served import COMMAND, JSON, PATIENCE, Served, started
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
-
-COMMAND = [sys.executable, "-m", "ahpatron_cli", "serve", "--port", "0"]
-JSON = {"Content-Type": "application/json"}
-PATIENCE = 60
-
-
-@dataclass
-class Served:
-    """A server in a process of its own."""
-
-    process: subprocess.Popen[str]
-    port: int
-    headers: dict[str, str] = field(default_factory=dict)
-
-    def ask(
-        self, method: str, path: str, body: bytes | None = None, **headers: str
-    ) -> tuple[int, bytes, http.client.HTTPMessage]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-        try:
-            connection.request(method, path, body, {**self.headers, **headers})
-            response = connection.getresponse()
-            return response.status, response.read(), response.headers
-        finally:
-            connection.close()
-
-    def post(self, path: str, document: Any) -> tuple[int, Any]:
-        body = json.dumps(document).encode()
-        status, answer, _ = self.ask("POST", path, body, **JSON)
-        return status, json.loads(answer)
-
-    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        self.process.send_signal(number)
-        _, err = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, err
-
-
-def started(folder: Path, *options: str, token: str | None = None) -> Served:
-    environment = {**os.environ, "AHPATRON_TOKEN": token or ""}
-    process = subprocess.Popen(
-        [*COMMAND, *options],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    said = ""
-    for line in process.stderr:
-        said += line
-        if found := re.search(r"serving on http://\S+:(\d+)/", line):
-            headers = {"Authorization": f"Bearer {token}"} if token else {}
-            return Served(process, int(found[1]), headers)
-    raise AssertionError(f"it does not serve: {said}")
-
 
 OPTIONS = ("--label", "fraud", "--id", "payment", "-B", "50")
 
@@ -87,6 +33,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield served
     served.process.kill()
     served.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def labelled(server: Served) -> Served:
+    """The server, which knows that the labels are 0 and 1."""
+    server.post("/learn", {"payment": "second", "amount": 20.0, "country": "fr", "fraud": 1})
+    return server
 
 
 def payments(count: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -146,6 +99,18 @@ def test_a_label_in_a_row_to_predict_is_not_learned(server: Served) -> None:
     assert rounds() != before
 
 
+def test_the_answer_is_null_as_long_as_no_label_is_known(tmp_path: Path) -> None:
+    served = started(tmp_path, *OPTIONS)
+    first = served.post("/predict", {"payment": "a", "amount": 3})[1]
+    assert served.ask("GET", "/")[0] == 200
+    late = served.post("/label", {"payment": "a", "fraud": 1})[1]
+    second = served.post("/predict", {"payment": "b", "amount": 3})[1]
+    served.end()
+    assert (first["prediction"], first["score"]) == (None, None)
+    assert (late["prediction"], late["mistake"]) == (None, 1)
+    assert second["prediction"] == 1
+
+
 def test_a_list_is_answered_by_a_list_in_the_same_order(server: Served) -> None:
     rows = [{"payment": f"b{number}", "amount": number} for number in range(300)]
     status, answers = server.post("/predict", rows)
@@ -188,6 +153,24 @@ def test_every_route_is_described(server: Served) -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", document["info"]["version"])
 
 
+def test_long_headers_are_described_for_every_route_that_refuses_them(server: Served) -> None:
+    document = json.loads(server.ask("GET", "/openapi.json")[1])
+    refused = set()
+    for path, methods in document["paths"].items():
+        (method,) = methods
+        status, _, _ = server.ask(method.upper(), path, None, Padding="x" * 17_000)
+        if status == 431:
+            refused.add(path)
+    described = {
+        path
+        for path, methods in document["paths"].items()
+        for described in methods.values()
+        if "431" in described["responses"]
+    }
+    assert refused == described
+    assert len(refused) > 3
+
+
 # Refusals -----------------------------------------------------------------------------------------
 
 ROW = b'{"payment": "x1", "amount": 1}'
@@ -206,10 +189,13 @@ ROW = b'{"payment": "x1", "amount": 1}'
         ("/predict", b'{"payment": "y3", "amount": 1, "amount": 2}', 400, "twice"),
         ("/predict", b'{"payment": "y4", "amount": ' + b"[" * 3000, 400, "JSON"),
         ("/predict", b'{"payment": "\xff"}', 400, "JSON"),
-        ("/learn", ROW, 400, "label"),
+        ("/learn", ROW, 400, "fraud"),
+        ("/learn", b'{"payment": "x1", "amount": 1, "fraud": [1]}', 400, "single"),
+        ("/learn", b'{"payment": "x1", "amount": 1, "fraud": " NA "}', 400, "missing"),
         ("/label", b'{"payment": "never", "fraud": 1}', 409, "waiting"),
         ("/label", b'{"payment": "never"}', 400, "fraud"),
         ("/label", b'{"fraud": 1}', 400, "payment"),
+        ("/label", b'{"payment": "never", "fraud": {"a": 1}}', 400, "single"),
         ("/label", b'{"payment": "never", "fraud": 1, "amount": 2}', 400, "/learn"),
         ("/nothing", ROW, 404, "Not Found"),
     ],
@@ -223,10 +209,45 @@ def test_a_request_that_is_at_fault_is_refused_with_a_reason(
     assert headers["Content-Type"] == "application/json"
 
 
+@pytest.mark.parametrize(
+    ("path", "document", "field"),
+    [
+        ("/predict", b'{"payment": "f1", "amount": "much"}', "amount"),
+        ("/predict", b'{"payment": "f2", "amount": [1, "x"]}', "amount"),
+        ("/predict", b'{"payment": ["f3"], "amount": 1}', "payment"),
+        ("/predict", b'{"payment": "f4", "amount": 1, "amount": 1}', "amount"),
+        ("/predict", b'{"payment": "f5", "amount": 1' + b"0" * 400 + b"}", "amount"),
+        ("/predict", b'{"payment": "f6", "a.b": 1, "a": {"b": 1}}', "a.b"),
+        ("/predict", b'{"payment": "f7", "country": "de", "amount": -1e200}', "amount"),
+        ("/learn", b'{"payment": "f7", "country": "de", "amount": 1e200, "fraud": 1}', "amount"),
+        ("/learn", b'{"payment": "f7", "amount": 1, "fraud": 2}', "fraud"),
+        ("/learn", b'{"payment": "f8", "amount": 1, "fraud": null}', "fraud"),
+        ("/label", b'{"payment": "f9"}', "fraud"),
+        ("/label", b'{"payment": "f9", "fraud": 1, "amount": 1}', "amount"),
+    ],
+)
+def test_an_error_names_the_field_and_the_row(
+    labelled: Served, path: str, document: bytes, field: str
+) -> None:
+    status, answer, _ = labelled.ask("POST", path, document, **JSON)
+    assert status == 400
+    error = json.loads(answer)
+    assert error["error"]
+    assert (error["field"], error["row"]) == (field, 0)
+
+
 def test_an_id_that_is_waiting_already_is_a_conflict(server: Served) -> None:
     row = {"payment": "d1", "amount": 4}
     assert server.post("/predict", row)[0] == 200
-    assert server.post("/predict", row)[0] == 409
+    status, error = server.post("/predict", row)
+    assert (status, error["field"], error["row"]) == (409, "payment", 0)
+
+
+def test_a_label_of_no_row_that_waits_is_a_conflict_in_the_id(server: Served) -> None:
+    status, error = server.post("/label", [{"payment": "d2", "fraud": 1}])
+    assert (status, error[0]["field"], error[0]["row"]) == (200, "payment", 0)
+    status, error = server.post("/label", {"payment": "d2", "fraud": 1})
+    assert (status, error["field"], error["row"]) == (409, "payment", 0)
 
 
 def test_faulty_rows_of_a_list_are_answered_by_errors_and_the_others_are_learned(
@@ -239,7 +260,8 @@ def test_faulty_rows_of_a_list_are_answered_by_errors_and_the_others_are_learned
     ]
     status, answers = server.post("/predict", rows)
     assert status == 200
-    assert [list(answer) == ["error"] for answer in answers] == [False, True, False]
+    assert ["error" in answer for answer in answers] == [False, True, False]
+    assert (answers[1]["row"], answers[1]["field"]) == (1, "amount")
 
 
 def test_what_is_not_said_to_be_json_is_refused(server: Served) -> None:
@@ -334,8 +356,9 @@ def test_health_needs_no_token(guarded: Served) -> None:
     assert guarded.ask("GET", "/health", None, Authorization="")[0] == 200
 
 
-def test_other_machines_are_not_served_without_a_token(tmp_path: Path) -> None:
-    command = [*COMMAND, *OPTIONS, "--host", "0.0.0.0"]
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "127.example.org"])
+def test_other_machines_are_not_served_without_a_token(tmp_path: Path, host: str) -> None:
+    command = [*COMMAND, *OPTIONS, "--host", host]
     environment = {**os.environ, "AHPATRON_TOKEN": ""}
     run = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE
@@ -373,6 +396,38 @@ def test_a_signal_saves_everything(tmp_path: Path, number: int, code: int) -> No
     assert 'ahpatron_pending{learner="metron"} 9' in text
 
 
+def test_the_time_that_a_save_beside_the_rows_takes_is_logged(tmp_path: Path) -> None:
+    served = started(
+        tmp_path, *OPTIONS, "--state", "s.npz", "--save-every", "64", "--log", "l.jsonl"
+    )
+    began = time.perf_counter()
+    served.post("/learn", payments(64))
+    served.end()
+    taken = time.perf_counter() - began
+    events = map(json.loads, (tmp_path / "l.jsonl").read_text().splitlines())
+    saved = [event for event in events if event["event"] == "saved"]
+    assert saved
+    assert all(0 <= event["seconds"] <= taken for event in saved)
+
+
+def test_figures_and_model_of_a_state_are_there_before_the_first_row(tmp_path: Path) -> None:
+    served = started(tmp_path, *OPTIONS, "--state", "s.npz")
+    served.post("/learn", payments(30))
+    served.end()
+    again = started(tmp_path, *OPTIONS, "--state", "s.npz")
+    assert again.figure("rounds_total") == 30
+    assert json.loads(again.ask("GET", "/model")[1])["data"]["rounds"] == 30
+    assert "Mistakes, all rounds" in again.ask("GET", "/")[1].decode()
+    again.end()
+
+
+def test_a_server_that_nobody_has_asked_ends_as_others_do(tmp_path: Path) -> None:
+    served = started(tmp_path, *OPTIONS, "--state", "s.npz")
+    code, err = served.end()
+    assert code == 143
+    assert "error" not in err
+
+
 def test_a_hang_up_is_ignored(tmp_path: Path) -> None:
     served = started(tmp_path, *OPTIONS)
     served.process.send_signal(signal.SIGHUP)
@@ -388,6 +443,77 @@ def test_two_servers_cannot_share_a_state(tmp_path: Path) -> None:
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     served.end()
     assert run.returncode == 75
+
+
+# Behind a proxy -----------------------------------------------------------------------------------
+
+NGINX = shutil.which("nginx")
+CONFIGURATION = """
+daemon off;
+master_process off;
+pid nginx.pid;
+error_log stderr;
+events {{ }}
+http {{
+    access_log off;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    server {{
+        listen 127.0.0.1:{port};
+{lines}
+    }}
+}}
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+@pytest.fixture
+def proxied(tmp_path: Path, guarded: Served) -> Iterator[Served]:
+    """The server with a token, behind nginx with the lines of the documentation."""
+    assert NGINX is not None
+    page = (REPOSITORY / "docs/serve.md").read_text()
+    (lines,) = re.findall(r"^```nginx\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    lines = lines.replace("127.0.0.1:8000", f"127.0.0.1:{guarded.port}")
+    port = free_port()
+    (tmp_path / "nginx.conf").write_text(CONFIGURATION.format(port=port, lines=lines))
+    command = [NGINX, "-p", str(tmp_path), "-c", "nginx.conf", "-e", "stderr"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as nginx:
+        served = Served(nginx, port, guarded.headers)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                served.ask("GET", "/learner/health")
+                break
+            except ConnectionError:
+                assert nginx.poll() is None, nginx.communicate()[1]
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        yield served
+        nginx.terminate()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not NGINX, reason="no proxy to put in front: apt-get install nginx")
+def test_the_lines_for_nginx_pass_everything_on(proxied: Served) -> None:
+    row = {"payment": "behind", "amount": 5}
+    assert proxied.post("/learner/predict", row)[0] == 200
+    assert proxied.post("/learner/label", {"payment": "behind", "fraud": 1})[0] == 200
+    status, page, headers = proxied.ask("GET", "/learner/")
+    assert status == 200
+    assert b"ahpatron" in page
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert proxied.ask("GET", "/learner/model", None, Authorization="")[0] == 401
+    rows = [{"payment": f"m{number}", "note": "x" * 1000} for number in range(7000)]
+    status, answers = proxied.post("/learner/predict", rows)
+    assert (status, len(answers)) == (200, 7000)
+    assert proxied.ask("POST", "/learner/predict", b" " * (9 << 20), **JSON)[0] == 413
 
 
 # The page -----------------------------------------------------------------------------------------
@@ -406,6 +532,43 @@ def test_the_page_shows_labels_from_outside_as_text(tmp_path: Path) -> None:
     assert "<i>size" not in page
     assert "&lt;b&gt;x&lt;/b&gt;" in page
     assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "no-referrer"
+
+
+def test_the_page_shows_the_ten_most_relevant_columns_in_their_order(tmp_path: Path) -> None:
+    served = started(tmp_path, "--label", "y", "-B", "50")
+    draw = random.Random(3)
+    rows = []
+    for _ in range(300):
+        row: dict[str, Any] = {f"noise{column}": draw.random() for column in range(12)}
+        row["decides"] = draw.random()
+        row["y"] = int(row["decides"] > 0.5)
+        rows.append(row)
+    served.post("/learn", rows)
+    page = served.ask("GET", "/")[1].decode()
+    served.end()
+    part = page.partition("Relevant columns")[2].partition("</table>")[0]
+    names = re.findall(r'<th scope="row">(.*?)</th>', part)
+    shares = [float(share) for share in re.findall(r">([\d.]+) %<", part)]
+    assert names[0] == "decides"
+    assert shares == sorted(shares, reverse=True)
+    assert len(names) == len(shares) == 10
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [(["--state", "s.npz"], "state in s.npz"), ([], "no --state: nothing is saved")],
+    ids=["state", "none"],
+)
+def test_the_page_says_where_the_state_is_saved(
+    tmp_path: Path, state: list[str], said: str
+) -> None:
+    served = started(tmp_path, *OPTIONS, *state)
+    served.post("/learn", payments(2))
+    page = served.ask("GET", "/")[1].decode()
+    served.end()
+    assert f"; {said}</p>" in page
 
 
 def test_the_page_needs_nothing_from_elsewhere(server: Served) -> None:

@@ -1,6 +1,9 @@
 """A live stream as a service: state, answers, faults, figures, and how it ends."""
 
 import json
+import math
+import os
+import re
 import resource
 import signal
 import threading
@@ -12,12 +15,13 @@ from typing import Any
 
 import pytest
 
-from ahpatron_cli import signals
-from support.command import Ahpatron, Outcome, rows_of
+from support.command import Ahpatron, Outcome, objects_of, rows_of
 from support.states import numbers
 
 ENDINGS = [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
 STATE = ("run", "-", "--state", "s.npz")
+LIMIT = 120.0
+"""Seconds after which a service that hangs is killed, and its test fails."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +33,7 @@ def lines(rings: Path) -> list[bytes]:
 def started(ahpatron: Ahpatron, *arguments: object, **options: Any) -> Iterator[Any]:
     """A service; if it hangs, it is killed and the test fails."""
     with ahpatron.start(*arguments, text=False, **options) as process:
-        guard = threading.Timer(120, process.kill)
+        guard = threading.Timer(LIMIT, process.kill)
         guard.start()
         try:
             yield process
@@ -46,8 +50,10 @@ def ask(process: Any, line: bytes, answers: int = 1) -> list[str]:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until it holds; the guard of `started` ends a test in which it never does."""
+    """Wait until it holds."""
+    end = time.monotonic() + LIMIT
     while not condition():
+        assert time.monotonic() < end, "it has not happened"
         time.sleep(0.01)
 
 
@@ -78,7 +84,7 @@ def test_every_line_has_one_answer_at_once(ahpatron: Ahpatron, lines: list[bytes
         assert header == "line,prediction,score,label,mistake,error"
         assert first.startswith("1,1,0.0,")
         assert ask(service, b"? 1:0.5\n")[0].endswith(",,,")
-        assert "not a number" in ask(service, b"1 1:abc\n")[0] or True
+        assert "finite decimal number" in ask(service, b"1 1:abc\n")[0]
         assert ask(service, lines[1])[0].startswith("4,")
         service.stdin.close()
         assert service.wait(60) == 0
@@ -133,16 +139,29 @@ def test_a_service_in_three_lives_is_one_service(
 
 
 def test_the_same_command_starts_a_service_again(ahpatron: Ahpatron, lines: list[bytes]) -> None:
-    command = (*STATE, "-l", "ahpatron", "-B", 100, "--sigma", 0.5, "-p", "eta=0.9", "--seed", 3)
-    if "eta" not in ahpatron.succeed("learners", "ahpatron").out:
-        command = command[:-4]
-    ahpatron.succeed(*command, stdin=b"".join(lines[:100]))
-    ahpatron.succeed(*command, stdin=b"".join(lines[100:200]))
+    learner = ("-l", "ahpatron", "-B", 100, "--sigma", 0.5, "-p", "epsilon=0.6", "--seed", 3)
+    ahpatron.succeed(*STATE, *learner, stdin=b"".join(lines[:100]))
+    ahpatron.succeed(*STATE, *learner, stdin=b"".join(lines[100:200]))
     assert live(ahpatron)["lines"] == 200
-    for other in (("-B", 50), ("--sigma", 1), ("-l", "metron"), ("--scale", "unit"), ("--seed", 4)):
-        flag = other[0] if other[0].startswith("--") else {"-B": "--budget", "-l": "--learner"}
-        message = ahpatron.refusal(2, *STATE, *other, stdin=lines[0])
-        assert (flag if isinstance(flag, str) else flag[str(other[0])]) in message
+
+
+OTHER_VALUES = [
+    ("--budget", 50),
+    ("--sigma", 1),
+    ("--learner", "metron"),
+    ("--epsilon", 0.7),
+    ("--scale", "unit"),
+    ("--seed", 4),
+]
+
+
+@pytest.mark.parametrize("other", OTHER_VALUES)
+def test_a_service_refuses_to_go_on_with_other_options(
+    ahpatron: Ahpatron, lines: list[bytes], other: tuple[str, object]
+) -> None:
+    learner = ("-l", "ahpatron", "-B", 100, "--sigma", 0.5, "-p", "epsilon=0.6", "--seed", 3)
+    ahpatron.succeed(*STATE, *learner, stdin=lines[0])
+    assert other[0] in ahpatron.refusal(2, *STATE, *other, stdin=lines[1])
 
 
 def test_two_services_cannot_have_one_state(ahpatron: Ahpatron, lines: list[bytes]) -> None:
@@ -189,15 +208,34 @@ def test_a_state_is_saved_at_multiples_of_64_rounds(ahpatron: Ahpatron, lines: l
     assert saved == [128, 256, 384, 400]
 
 
-def test_what_was_learned_is_saved_once_a_minute(
-    ahpatron: Ahpatron, lines: list[bytes], monkeypatch: pytest.MonkeyPatch
+def test_what_was_learned_is_saved_once_a_minute(ahpatron: Ahpatron, lines: list[bytes]) -> None:
+    """A minute takes 50 ms here; the service waits for more rows when its state is read."""
+    ahpatron.write("sitecustomize.py", "from ahpatron_cli import signals; signals.HEARTBEAT = 0.05")
+    paths = [str(ahpatron.folder), os.environ.get("PYTHONPATH", "")]
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    with started(ahpatron, *STATE, "--log", "l.jsonl", env=surroundings) as service:
+        ask(service, lines[0], 2)  # the header, and the answer
+        wait_for(lambda: "s.npz" in ahpatron.files())
+        ask(service, lines[1])
+        wait_for(lambda: live(ahpatron)["lines"] == 2)
+        service.stdin.close()
+        assert service.wait(60) == 0
+    assert [event["event"] for event in events(ahpatron)].count("figures") > 2
+
+
+def test_counts_that_are_asked_for_do_not_save_the_state(
+    ahpatron: Ahpatron, lines: list[bytes]
 ) -> None:
-    """The minute is over at once here."""
-    monkeypatch.setattr(signals, "HEARTBEAT", 0.0)
-    ahpatron.succeed(*STATE, "--log", "l.jsonl", stdin=b"".join(lines[:10]))
-    saved = [event for event in events(ahpatron) if event["event"] == "saved"]
-    assert saved[-1]["rounds"] == 10
-    assert "figures" in {event["event"] for event in events(ahpatron)}
+    with started(ahpatron, *STATE) as service:
+        ask(service, lines[0], 2)
+        service.send_signal(signal.SIGUSR1)
+        while b": 1 rounds, " not in service.stderr.readline():
+            pass
+        ask(service, lines[1])  # it waits again, and has done whatever the signal asks for
+        assert "s.npz" not in ahpatron.files()
+        service.stdin.close()
+        assert service.wait(60) == 0
+    assert live(ahpatron)["lines"] == 2
 
 
 def _small_files() -> None:
@@ -298,11 +336,37 @@ def test_faulty_lines_are_left_out_and_kept(ahpatron: Ahpatron, lines: list[byte
     assert live(ahpatron)["lines"] == 205
 
 
+@pytest.mark.parametrize("labels", ["01", "abc"])
+def test_only_the_row_that_cannot_be_computed_is_left_out(ahpatron: Ahpatron, labels: str) -> None:
+    """Its block is learned again up to this row, also if classes appear in it."""
+    sound = [
+        json.dumps({"x": round(math.sin(number), 3), "y": labels[number % len(labels)]}).encode()
+        for number in range(200)
+    ]
+    faulty = json.dumps({"x": 1e300, "y": labels[0]}).encode()
+    places = (2, 100, 101, 203)
+    mixed = list(sound)
+    for place in places:
+        mixed.insert(place - 1, faulty)
+    options = ("run", "-", "--label", "y", "--answers", "jsonl", "--on-fault", "skip")
+    expected = objects_of(ahpatron.succeed(*options, stdin=b"\n".join(sound)).out)
+    found = objects_of(ahpatron.succeed(*options, stdin=b"\n".join(mixed)).out)
+    assert [row["line"] for row in found if "error" in row] == list(places)
+    answered = [row for row in found if "error" not in row]
+    assert [row["prediction"] for row in answered] == [row["prediction"] for row in expected]
+
+
 def test_a_faulty_line_is_answered_before_another_line_comes(ahpatron: Ahpatron) -> None:
     with started(ahpatron, "run", "-", "--answers", "csv", "--on-fault", "skip") as service:
         ask(service, b"1 1:1\n", 2)
         assert ask(service, b"1 1:abc\n")[0].startswith("2,,,,,")
         assert ask(service, b"-1 1:1\n")[0].startswith("3,")
+
+
+def test_a_line_that_is_left_out_is_said_with_the_time_of_day(ahpatron: Ahpatron) -> None:
+    done = ahpatron.succeed("run", "-", "--on-fault", "skip", stdin=b"1 1:1\n1 1:abc\n-1 1:2\n")
+    pattern = r"^warning: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d left out: <stdin>:2"
+    assert re.search(pattern, done.err, re.MULTILINE)
 
 
 def test_few_of_many_faults_are_said_even_when_quiet(ahpatron: Ahpatron) -> None:
@@ -373,6 +437,17 @@ def test_a_mistake_rate_that_is_too_high_has_an_exit_code(
     assert "0 to 1" in ahpatron.refusal(2, "run", data, "--max-rate", 5, stdin=rows)
 
 
+def test_a_mistake_rate_of_just_the_limit_is_not_too_high(
+    ahpatron: Ahpatron, lines: list[bytes]
+) -> None:
+    rows = b"".join(lines[:200])
+    (run,) = ahpatron.json("run", "-", stdin=rows)["runs"]
+    assert run["mistakes"] > 0
+    rate = run["mistakes"] / 200
+    assert ahpatron("run", "-", "--max-rate", rate, stdin=rows).code == 0
+    assert ahpatron("run", "-", "--max-rate", rate - 0.001, stdin=rows).code == 4
+
+
 def test_a_faulty_row_of_a_plain_pipe_ends_it_with_everything_before_it(
     ahpatron: Ahpatron, rings: Path
 ) -> None:
@@ -390,3 +465,84 @@ def test_a_faulty_first_row_is_refused_without_any_output(ahpatron: Ahpatron) ->
     outcome = ahpatron.process("run", "-", "--save", "m.npz", stdin=b"bad\n1 1:2\n")
     assert (outcome.code, outcome.out) == (65, "")
     assert "m.npz" not in ahpatron.files()
+
+
+# As in a plain pipe -------------------------------------------------------------------------------
+
+
+def test_a_service_draws_the_learning_curve_of_a_plain_pipe(
+    ahpatron: Ahpatron, lines: list[bytes]
+) -> None:
+    rows = b"".join(lines[:200])
+    ahpatron.succeed("run", "-", "--curve", "plain.csv", stdin=rows)
+    ahpatron.succeed("run", "-", "--curve", "live.csv", "--answers", "csv", stdin=rows)
+    assert ahpatron.read("live.csv") == ahpatron.read("plain.csv")
+    assert ahpatron.read("live.csv").count("\n") > 2
+
+
+# Streams without rows -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nothing", [b"", b"a,y\n"])
+def test_a_stream_without_rows_keeps_a_state(ahpatron: Ahpatron, nothing: bytes) -> None:
+    command = (*STATE, "--label", "y")
+    ahpatron.succeed(*command, stdin=b"a,y\n1,dog\n2,cat\n")
+    before = numbers(ahpatron.folder / "s.npz")
+    ahpatron.succeed(*command, stdin=nothing)
+    assert numbers(ahpatron.folder / "s.npz") == before
+    assert live(ahpatron)["lines"] == 2
+
+
+def test_an_empty_stream_keeps_a_state_of_libsvm_text(
+    ahpatron: Ahpatron, lines: list[bytes]
+) -> None:
+    ahpatron.succeed(*STATE, stdin=b"".join(lines[:5]))
+    ahpatron.succeed(*STATE, stdin=b"")
+    assert live(ahpatron)["lines"] == 5
+
+
+@pytest.mark.parametrize("nothing", [b"", b"a,y\n"])
+def test_a_new_state_requires_rows(ahpatron: Ahpatron, nothing: bytes) -> None:
+    outcome = ahpatron(*STATE, "--label", "y", stdin=nothing)
+    assert outcome.code == 65
+    assert "there are no rows" in outcome.err
+    assert "s.npz" not in ahpatron.files()
+
+
+@pytest.mark.parametrize("first", [b"[]", b"[1, 2]", b'["a"]', b'[{"y": 1}]', b"["])
+@pytest.mark.parametrize("options", [(), ("--label", "y"), ("--label", "y", "--answers", "csv")])
+def test_a_json_list_is_refused_with_a_way_to_make_lines(
+    ahpatron: Ahpatron, first: bytes, options: tuple[str, ...]
+) -> None:
+    outcome = ahpatron("run", "-", *options, stdin=first + b"\n")
+    assert outcome.code == 65
+    assert "JSON list, not JSON lines" in outcome.err
+    assert "json.dumps(row)" in outcome.err
+
+
+def test_a_model_is_continued_with_the_answers_of_a_service(
+    ahpatron: Ahpatron, lines: list[bytes]
+) -> None:
+    ahpatron.write("first.svm", b"".join(lines[:64]))
+    ahpatron.succeed("run", "first.svm", "--sigma", 0.1, "--save", "m.npz")
+    options = ("--resume", "m.npz", "--out", "r.json")
+    rest = b"".join(lines[64:200])
+    done = ahpatron.succeed("run", "-", *options, "--answers", "csv", stdin=rest)
+    found = json.loads(ahpatron.read("r.json"))["runs"][0]
+    ahpatron.succeed("run", "-", *options, stdin=rest)
+    wanted = json.loads(ahpatron.read("r.json"))["runs"][0]
+    assert len(rows_of(done.out)) == 136
+    for name in ("rounds", "mistakes", "support_size"):
+        assert found[name] == wanted[name]
+
+
+def test_a_row_with_new_features_does_not_fit_a_model_that_is_continued(
+    ahpatron: Ahpatron, lines: list[bytes]
+) -> None:
+    ahpatron.write("first.svm", b"".join(lines[:64]))
+    ahpatron.succeed("run", "first.svm", "--sigma", 0.1, "--save", "m.npz")
+    command = ("run", "-", "--resume", "m.npz", "--answers", "csv")
+    outcome = ahpatron(*command, stdin=b"1 9:1\n")
+    assert outcome.code == 65
+    assert "9" in outcome.err
+    ahpatron.succeed(*command, "--allow-new-features", stdin=b"1 9:1\n")

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 import ahpatron_cli
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.settings import SweepSettings, parts_of
+from ahpatron_cli.sweep import config
 from ahpatron_cli.sweep.results_file import encode_trial, read_results
 from support.command import SMALL, Ahpatron, Outcome, rows_of
 
@@ -164,6 +165,16 @@ def test_a_dry_run_counts_trials_and_writes_nothing(ahpatron: Ahpatron, rings: P
     done = ahpatron.sweep(rings, *SMALL, "--dry-run")
     assert done.out.splitlines()[0] == "8 trials: 0 done, 8 left"
     assert ahpatron.files() == set()
+
+
+def test_no_more_trials_than_the_limit_are_planned(
+    ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "MOST_TRIALS", 8)
+    assert ahpatron.sweep(rings, *SMALL, "--dry-run").out.startswith("8 trials: 0 done, 8 left")
+    refused = ahpatron.sweep(rings, *SMALL, "--dry-run", "--repeats", 3)
+    assert refused.code == 2
+    assert "12 trials; at most 8" in refused.err
 
 
 def test_a_named_pipe_is_no_data_of_a_sweep(ahpatron: Ahpatron) -> None:
@@ -692,3 +703,12 @@ def test_a_kernel_of_zeros_beside_a_better_one_is_no_reason_to_warn(
     ahpatron: Ahpatron, rings: Path
 ) -> None:
     assert "arbitrary" not in ahpatron.sweep(rings, *ZEROS, "-g", "sigma=0.00001,0.1").err
+
+
+def test_the_legend_of_several_data_sets_explains_plus_minus_once(
+    ahpatron: Ahpatron, rings: Path
+) -> None:
+    ahpatron.write("other.svm", "".join(rings.read_text().splitlines(keepends=True)[-300:]))
+    words = ("-l", "rbp", "-l", "perceptron", "-B", 20, "--limit", 200, "--repeats", 2)
+    done = ahpatron.succeed("sweep", rings, "other.svm", *words, "--shuffle", "--out", "r.jsonl")
+    assert done.out.lower().count("mean ± standard deviation") == 1

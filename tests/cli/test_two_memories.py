@@ -176,6 +176,13 @@ def test_changes_of_the_leader_are_told(
     assert STEADY < rounds[0] < TURNED < rounds[1]
 
 
+def test_changes_of_the_leader_are_told_by_a_service(ahpatron: Ahpatron, turned: str) -> None:
+    rows = (ahpatron.folder / turned).read_bytes()
+    command = ("run", "-", *TRACKER, "--window", 200, "--answers", "csv")
+    told = ahpatron.succeed(*command, stdin=rows).err
+    assert re.search(r"^note: metron: the tracker leads after round", told, re.MULTILINE)
+
+
 def test_the_number_of_classes_is_told_in_which_the_tracker_leads(
     ahpatron: Ahpatron, three: str
 ) -> None:

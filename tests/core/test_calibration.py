@@ -59,3 +59,10 @@ def test_scores_that_never_change_leave_a_finite_link(score: float, classes: int
     assert np.isfinite(link.weights).all()
     assert link.weights[0] > 0
     assert 0 <= link.log_loss(shape[0]) < 50
+
+
+def test_equal_scores_of_all_classes_say_nothing_about_the_link() -> None:
+    link = Calibration(3)
+    link.add(np.zeros((3000, 3)), np.ones(3000))
+    link.fit()
+    assert not link.is_fitted

@@ -25,15 +25,19 @@ from ahpatron_cli.core import (
     Norma,
     Perceptron,
     Player,
+    choice,
     find_learner,
+    integer,
     learner_source,
     play,
     register,
     registry,
 )
 from ahpatron_cli.core.errors import (
+    ColumnError,
     LearnerLoadError,
     LimitReachedError,
+    NoClassError,
     NumericalError,
     ParameterError,
 )
@@ -55,6 +59,8 @@ OWN = Path(__file__).parents[2] / "docs" / "examples" / "own_learner.py"
         NumericalError("‖f‖² overflows", 17),
         LimitReachedError("too many", "max_support"),
         LearnerLoadError("no such class", "x.py"),
+        NoClassError("no such class", "x.py", ("A", "B")),
+        ColumnError("column 0 is not in S"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -95,6 +101,30 @@ class Restarting(Perceptron):
         f.add(y)
         if f.size == 4:
             f.successor = Expansion(f.kernel)
+
+
+@dataclasses.dataclass
+class DroppingFirst(Perceptron):
+    """Drops a column by its number, which is that of an example of S only at first."""
+
+    multiclass: str = choice("", "several classes", "shared", "rest")
+    column: int = integer("", "what is dropped", default=0, at_least=-1)
+
+    def update(self, f: Expansion, y: float, margin: float) -> None:
+        f.add(y)
+        if f.size > 3:
+            f.drop(self.column)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("column", [-1, 0, 10**6])
+def test_only_examples_of_s_can_be_dropped(column: int, classes: int) -> None:
+    player = Player(DroppingFirst(column=column), Gaussian(sigma=0.5), classes=classes)
+    y = STREAM.y
+    if classes == 3:
+        y = np.arange(len(y)) % 3.0
+    with pytest.raises(ColumnError, match=rf"drop\({column}\): column {column} is not in S"):
+        player.feed(STREAM.X, y)
 
 
 @pytest.mark.parametrize("kind", [Clipping, Lenient, Restarting])
@@ -214,7 +244,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> registry.Registr
     ]
     for point in points:
         vars(point)["dist"] = SimpleNamespace(name="some-learners", version="1.2")
-    monkeypatch.setattr(registry.metadata, "entry_points", lambda group: points)
+    monkeypatch.setattr(metadata, "entry_points", lambda group: points)
     fresh = registry.Registry(registry.BUILT_IN)
     monkeypatch.setattr(registry, "REGISTRY", fresh)
     yield fresh
@@ -261,7 +291,7 @@ class X(Learner):
 
 
 NO_LEARNER = {
-    "no such class": ("x = 1", "Missing", "AttributeError"),
+    "no such class": ("x = 1", "Missing", "has no class 'Missing'; no learner is in it"),
     "no Python": ("def f(:", "X", "SyntaxError"),
     "an error while it is imported": ("1 / 0", "X", "ZeroDivisionError"),
     "a class without a name": (

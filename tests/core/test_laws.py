@@ -1,5 +1,6 @@
 """Laws that every registered learner obeys. A learner added to the registry gets them for free."""
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ from reference import kernels as formulas
 from support.cases import CASES, KERNEL_PAIRS, TWINS, Case
 from support.effort import examples
 from support.streams import Example, make_stream, streams
+
+ONE_OF_EACH = {(case.name, "tracker" in case.params): case for case in CASES}
+"""The last case of each learner, which has most parameters; of metron with and without tracker."""
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -98,7 +102,16 @@ for _law in LAWS:
     globals()[f"test_law_{_law}"] = law_test(_law)
 
 
-@every_case
+def one_of_each_or_slow() -> list[Any]:
+    """All cases; of each learner, all but one are left to the slow part."""
+    marked = []
+    for case in CASES:
+        marks = () if case in ONE_OF_EACH.values() else pytest.mark.slow
+        marked.append(pytest.param(case, marks=marks, id=str(case)))
+    return marked
+
+
+@pytest.mark.parametrize("case", one_of_each_or_slow())
 @pytest.mark.parametrize("law", LAWS)
 def test_law_with_classes_weights_and_ties(case: Case, law: str) -> None:
     for stream in harder_streams():
@@ -121,6 +134,7 @@ FAULTS = (
     "lenient",
     "wrong norm",
     "dense",
+    "late drops",
 )
 CALLED = [0]
 """A global variable that a faulty learner changes."""
@@ -140,6 +154,8 @@ class Faulty(Learner):
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
         if self.fault == "own generator":
             self._own = np.random.default_rng(3)
+        if self.fault == "late drops":
+            self.update_below = math.inf
         return Expansion(kernel, classes)
 
     def update(self, f: Expansion, y: float, margin: float) -> None:
@@ -170,12 +186,16 @@ class Faulty(Learner):
         f.add(y)
         if self.fault == "wrong norm":
             f.square = f.square + 1.0
+        if self.fault == "late drops" and self.round % 8 == 7:
+            while f.size > self.budget:
+                f.drop(f.oldest)
 
 
 @pytest.mark.parametrize(
     ("params", "law", "said"),
     [
         ({"budget": 3}, "budget_and_radius_hold", "is above the budget, 3"),
+        ({"budget": 3, "fault": "late drops"}, "budget_and_radius_hold", "above the budget, 3"),
         ({"radius": 0.5}, "budget_and_radius_hold", "is above the radius"),
         ({"fault": "unseeded"}, "a_run_can_be_repeated", "not from self.rng"),
         ({"fault": "global numbers"}, "a_run_can_be_repeated", "not from self.rng"),

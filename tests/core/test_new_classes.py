@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import Ahpatron, Arow, Gaussian, Perceptron, Player
+from ahpatron_cli.core.calibration import Calibration
 from ahpatron_cli.core.learners.base import Learner
 from ahpatron_cli.core.learners.metron import Metron
 from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.tally import Tally
 
 LEARNERS = [
     Arow(budget=12),
@@ -50,6 +52,25 @@ def test_rows_in_pieces_and_alone_have_the_same_scores(learner: Learner) -> None
     assert (whole.tally.confusion == alone.tally.confusion).all()
     assert whole.classes == 6
     assert whole.tally.rounds == 150
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+def test_classes_behind_rows_that_looked_like_a_pair_are_learned_row_by_row(
+    learner: Learner,
+) -> None:
+    rows, labels = stream_of(6)
+    second = int(np.argmax(labels == 1))
+    looked_like_a_pair = Player(learner)
+    looked_like_a_pair.feed(rows[:second], -np.ones(second))
+    whole = Player(learner, classes=1, growing=True)
+    alone = Player(learner, classes=1, growing=True)
+    for player in (whole, alone):
+        player.begin_after(looked_like_a_pair)
+    scores = whole.feed(rows[second:], labels[second:])
+    for row, label, expected in zip(rows[second:], labels[second:], scores, strict=True):
+        found = alone.learn(row, label)
+        assert found == pytest.approx(expected[: len(found)], abs=1e-9)
+    assert (whole.tally.confusion == alone.tally.confusion).all()
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
@@ -109,3 +130,42 @@ def test_classes_appear_in_the_order_of_their_numbers() -> None:
     with pytest.raises(ValueError, match="1 is next"):
         player.learn([1.0], 2)
     assert player.learn([1.0], 1).shape == (2,)
+
+
+# Rounds without an answer -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_round_without_an_answer_is_a_mistake_in_no_cell(classes: int) -> None:
+    scores = np.array([np.nan, 1.0, np.nan])
+    labels = np.array([1.0, 1.0, -1.0])
+    if classes > 2:
+        scores = np.stack([scores, scores - 2.0, scores - 3.0], axis=1)
+        labels = np.array([2.0, 0.0, 1.0])
+    tally = Tally.of(classes)
+    tally.count(scores, labels)
+    assert (tally.rounds, tally.mistakes, tally.baseline_mistakes) == (3, 2, 2)
+    assert tally.confusion.sum() == tally.confusion.trace() == 1
+
+
+def test_rounds_without_an_answer_leave_the_link_for_probabilities_as_it_is() -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=400)
+    labels = np.where(scores + rng.normal(size=400) > 0, 1.0, -1.0)
+    known = Calibration(2)
+    known.follow(scores, labels)
+    gaps = np.arange(0, 400, 7)
+    mixed = Calibration(2)
+    shares = mixed.follow(np.insert(scores, gaps, np.nan), np.insert(labels, gaps, 1.0))
+    assert mixed.weights.tolist() == known.weights.tolist()
+    assert np.isnan(shares[:, 0]).sum() == len(gaps)
+
+
+def test_rows_that_came_without_an_answer_are_learned() -> None:
+    rows, labels = stream_of(3)
+    answered = Player(Arow(budget=12), classes=3)
+    silent = Player(Arow(budget=12), classes=3)
+    answered.feed(rows, labels)
+    silent.feed(rows, labels, answered=np.full((len(rows), 3), np.nan))
+    assert (silent.scores(rows) == answered.scores(rows)).all()
+    assert silent.tally.mistakes == len(rows)

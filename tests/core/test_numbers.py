@@ -118,10 +118,10 @@ def test_what_a_dropped_example_hid_decides_again() -> None:
         f.t = t
         f.add(labels.item(f.t))
     f.drop(0)
-    assert f.exact_value(2) == pytest.approx(left, rel=1e-9)
+    assert f.exact_value(2) == pytest.approx(left, rel=1e-9, abs=0.0)
     assert abs(f.values[2]) <= f.rounding  # so that the engine asks `exact_value`
     scores = Player(Norma(budget=1, step=1.0), Gaussian()).feed(rows, labels)
-    assert scores[2] == pytest.approx(left * math.sqrt(0.5), rel=1e-3)
+    assert scores[2] == pytest.approx(left * math.sqrt(0.5), rel=1e-3, abs=0.0)
 
 
 # Projections, horizons ---------------------------------------------------------------------------

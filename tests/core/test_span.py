@@ -150,7 +150,7 @@ def test_avp_ogs_finds_its_tolerance_or_says_what_it_lacks() -> None:
     assert Player(AvpOgs(), KERNEL, horizon=400).learner.params()["tolerance"] == 0.25
     assert Player(AvpOgs(horizon=200), KERNEL, horizon=400).learner.params()["tolerance"] == 0.5
     assert Player(AvpOgs(tolerance=0.1), KERNEL).learner.params()["tolerance"] == 0.1
-    with pytest.raises(ParameterError, match="horizon or tolerance must be given"):
+    with pytest.raises(ParameterError, match="tolerance or horizon must be given"):
         Player(AvpOgs(), KERNEL)
 
 

@@ -142,9 +142,9 @@ def test_the_summary_of_a_stream_is_that_of_the_file_in_memory(path: str) -> Non
     with open_source(path) as source:
         dataset = stream(source, Preparation())
         whole(dataset)
-        read = dataset.finish()
-    assert read == loaded(path).finish()
-    assert (read.record.rounds, read.record.features) == (ROUNDS, 3)
+        findings = dataset.finish()
+    assert findings == loaded(path).finish()
+    assert (findings.record.rounds, findings.record.features) == (ROUNDS, 3)
 
 
 def test_rows_without_a_label_are_yielded_and_counted() -> None:

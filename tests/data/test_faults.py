@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.data.dataset import Preparation, stream
-from ahpatron_cli.data.faults import FaultyRow
+from ahpatron_cli.data.faults import FaultyRow, RecentLines
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import UserError
@@ -58,6 +58,14 @@ def test_a_line_that_is_too_long_is_left_out() -> None:
     assert lines == [1, 3]
     assert [row.line for row in faulty] == [2, 4]
     assert len(faulty[0].raw) < 1 << 17
+
+
+def test_each_line_that_was_read_last_is_found_by_its_number() -> None:
+    recent = RecentLines()
+    recent.add(1, b"a\nb\n")
+    recent.add(3, b"c\r\n")
+    recent.add(4, b"d\ne")
+    assert [recent.line(number) for number in range(1, 7)] == [b"a", b"b", b"c", b"d", b"e", b""]
 
 
 def test_the_rows_before_a_fault_are_yielded_before_it_is_raised() -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from ahpatron_cli.data.cells import Texts
-from ahpatron_cli.data.json_lines import JsonReader
+from ahpatron_cli.data.json_lines import PIECE, JsonReader
 from ahpatron_cli.data.source import open_source
+from ahpatron_cli.data.table_options import TableOptions
+from ahpatron_cli.data.tables import TableReader
 from ahpatron_cli.errors import UserError
 
 
@@ -33,6 +35,31 @@ def test_nested_objects_and_lists_of_numbers_are_columns(tmp_path: Path) -> None
 def test_absent_keys_and_null_are_missing(tmp_path: Path) -> None:
     found = columns_of(tmp_path, b'{"a": "x", "b": true}\n\n{"a": null}\r\n {"b": false} ')
     assert found == {"a": ["x", "", ""], "b": ["True", "", "False"]}
+
+
+def test_columns_that_appear_only_in_later_lines_of_a_file_are_features(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'{"a": 1.5, "y": 0}\n' * (PIECE // 10) + b'{"a": 1, "late": "x", "y": 1}\n')
+    with open_source(str(path)) as source:
+        reader = TableReader(source, TableOptions(label="y"))
+        batches = list(reader)
+    assert len(batches) > 1
+    assert [column.name for column in reader.schema.columns] == ["a", "late"]
+    assert batches[-1].labels[-1] == 1.0
+
+
+def test_a_label_that_appears_only_in_later_lines_of_a_file_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    labelled = b'{"a": 2, "y": 0}\n{"a": 3, "y": 1}\n'
+    path.write_bytes(b'{"a": 1}\n' * (PIECE // 5) + labelled)
+    with open_source(str(path)) as source:
+        reader = TableReader(source, TableOptions(label="y"))
+    assert reader.schema.labels == {"0": 0.0, "1": 1.0}
+
+
+def test_braces_and_brackets_in_texts_are_text(tmp_path: Path) -> None:
+    found = columns_of(tmp_path, b'{"a": "[1]", "b": 1}\n{"a": "{}", "b": 2}')
+    assert found == {"a": ["[1]", "{}"], "b": [1.0, 2.0]}
 
 
 def test_escapes_and_large_numbers(tmp_path: Path) -> None:

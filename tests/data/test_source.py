@@ -18,7 +18,13 @@ import pytest
 
 from ahpatron_cli.atomic import exists
 from ahpatron_cli.data.libsvm.reader import SvmReader
-from ahpatron_cli.data.source import FOREIGN_FORMATS, Source, open_source
+from ahpatron_cli.data.source import (
+    FOREIGN_FORMATS,
+    MAX_LINE,
+    Source,
+    open_source,
+    sound_lines,
+)
 from ahpatron_cli.errors import ExitCode, UserError
 
 TEXT = b"".join(b"%d %d:0.%d\n" % (n % 2, n % 50 + 1, n * 7919) for n in range(20_000))
@@ -196,3 +202,17 @@ def as_somebody() -> Iterator[None]:
         yield
     finally:
         os.seteuid(before)
+
+
+@pytest.mark.parametrize("block_bytes", [1 << 20, 999_983])
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_line_of_just_16_mib_is_sound_and_one_more_byte_is_not(
+    tmp_path: Path, block_bytes: int, more: int
+) -> None:
+    line = b"x" * (MAX_LINE + more)
+    path = write(tmp_path, b"a\n" + line + b"\nb\n")
+    left_out: list[bytes] = []
+    with open_source(path) as opened:
+        text = b"".join(sound_lines(opened, block_bytes, left_out.append))
+    assert text == (b"a\nb\n" if more else b"a\n" + line + b"\nb\n")
+    assert len(left_out) == more

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -43,9 +45,9 @@ def as_csv(cells: list[str]) -> str:
     return "\n".join(["c;y", *lines, ""])
 
 
-def refusal(cells: list[str], **options: Any) -> str:
+def refusal(cells: list[str], schema: Schema | None = None, **options: Any) -> str:
     with pytest.raises(UserError) as caught:
-        column(cells, **options)
+        column(cells, schema, **options)
     return f"{caught.value.problem}; {caught.value.hint}"
 
 
@@ -202,6 +204,98 @@ def test_a_model_refuses_dates_in_another_format() -> None:
         column(["12/31/2024", "01/01/2024"], schema)
 
 
+# Files that are not written as the training data --------------------------------------------------
+
+GERMAN = opened(as_csv(["1,5", "2,5", "1.125"]), decimal=",").schema
+
+
+@pytest.mark.parametrize("cell", ["0,5", "0.5", "-1.234,5", "7", "1,125"])
+def test_a_model_reads_numbers_that_can_be_one_number_only(cell: str) -> None:
+    plain = cell.replace(".", "").replace(",", ".") if "," in cell else cell
+    assert column([cell], GERMAN) == [float(plain)]
+
+
+def test_a_model_refuses_a_number_that_its_own_sign_and_a_point_read_differently() -> None:
+    shown = refusal(["1.125"], schema=GERMAN)
+    assert "'1.125', which could be two numbers" in shown
+    assert "--decimal , reads 1125 or --decimal . reads 1.125" in shown
+
+
+@pytest.mark.parametrize(("decimal", "value"), [(",", 1125), (".", 1.125)])
+def test_the_option_says_how_the_file_of_a_model_is_written(decimal: Any, value: float) -> None:
+    assert column(["1.125"], GERMAN, decimal=decimal) == [value]
+
+
+@pytest.mark.parametrize("cell", [1.125, -1.125, 1e-300, 1125])
+@pytest.mark.parametrize("others", [[], ["0,5"]], ids=["alone", "beside text"])
+def test_numbers_of_json_have_no_decimal_sign(cell: float, others: list[str]) -> None:
+    lines = [json.dumps({"c": value, "y": 0}) for value in [cell, *others]]
+    source = Source(BytesIO("\n".join(lines).encode()), "d.jsonl", closes=True)
+    rows = Batch.concatenate(list(TableReader(source, TableOptions(), GERMAN))).stored.dense()
+    assert rows[0, 1] == cell
+
+
+def test_decimals_of_parquet_have_no_decimal_sign(tmp_path: Path) -> None:
+    path = str(tmp_path / "d.parquet")
+    cells = pa.array([Decimal("1.125"), Decimal("-2.500")], pa.decimal128(9, 3))
+    pa.parquet.write_table(pa.table({"c": cells, "y": [0, 1]}), path)
+    with open_source(path) as source:
+        reader = TableReader(source, TableOptions(), GERMAN)
+        rows = Batch.concatenate(list(reader)).stored.dense()
+    assert rows[:, 1].tolist() == [1.125, -2.5]
+
+
+def test_the_sign_of_the_training_data_is_noted_unless_the_option_says_one() -> None:
+    assert opened(as_csv(["1,5"]), GERMAN).info.remarks == (
+        "decimal commas as in training: --decimal . says otherwise",
+    )
+    assert opened(as_csv(["1,5"]), GERMAN, decimal=",").info.remarks == ()
+
+
+SLASHES = opened(as_csv(["01/02/2024", "31/12/2024"])).schema
+
+
+def test_dates_that_can_be_two_are_read_as_in_training_and_counted() -> None:
+    reader = opened(as_csv(["01/02/2024", "31/12/2024", "2024-02-01"]), SLASHES)
+    rows = Batch.concatenate(list(reader)).stored.dense()
+    assert rows[:, 1].tolist() == [days("2024-02-01"), DAY, days("2024-02-01")]
+    (note,) = reader.info.remarks
+    assert "read as in training: c (1); --date-format says otherwise" in note
+
+
+@pytest.mark.parametrize("iso", ["2024-02-01", "2024-01-02"])
+def test_the_option_says_how_the_dates_of_a_file_are_written(iso: str) -> None:
+    form = "DD/MM/YYYY" if iso == "2024-02-01" else "MM/DD/YYYY"
+    reader = opened(as_csv(["01/02/2024"]), SLASHES, date_format=form)
+    assert Batch.concatenate(list(reader)).stored.dense()[:, 1].tolist() == [days(iso)]
+    assert reader.info.remarks == ()
+
+
+def test_a_model_of_iso_dates_asks_for_the_order_of_day_and_month() -> None:
+    schema = opened(as_csv(["2024-01-31", "2024-02-01"])).schema
+    assert "--date-format DD/MM/YYYY" in refusal(["01/02/2024"], schema=schema)
+    assert column(["01/02/2024"], schema, date_format="MM/DD/YYYY") == [days("2024-01-02")]
+    assert column(["01.02.2024"], schema) == [days("2024-02-01")]
+
+
+@pytest.mark.parametrize("cell", ["-9,90", "-9.9", "-9,9"])
+def test_what_stands_for_a_missing_number_does_so_in_files_of_another_spelling(cell: str) -> None:
+    schema = opened(as_csv(["1,5", "-9,9", "2"]), decimal=",", na=("-9,9",)).schema
+    assert schema.features == ["c", "c missing"]
+    assert column([cell], schema) == [0]
+
+
+@pytest.mark.parametrize("others", [[], ["n.a."]], ids=["alone", "beside text"])
+def test_a_missing_number_is_one_whatever_else_is_in_its_batch(others: list[str]) -> None:
+    cells = ["999.00", "5", *others]
+    assert column(cells, na=("999", "n.a.")) == [0, 5, *[0] * len(others)]
+
+
+def test_codes_with_zeros_are_no_missing_numbers() -> None:
+    reader = opened(as_csv(["007", "7", "8"]), na=("7",), category=("c",))
+    assert reader.schema.columns[0].categories == ["007", "8"]
+
+
 # Categories ---------------------------------------------------------------------------------------
 
 
@@ -259,6 +353,30 @@ def test_a_data_frame_with_suspicious_text_causes_a_warning() -> None:
     rows = pd.DataFrame({"price": ["1,5", "2,5"] * 10})
     with pytest.warns(UserWarning, match="--decimal ,"):
         OnlineKernelClassifier().fit(rows, [0, 1] * 10)
+
+
+@pytest.mark.parametrize("cell", [1.125, Decimal("1.125")])
+def test_numbers_beside_text_keep_their_value(cell: Any) -> None:
+    rows = [{"price": cell}, {"price": "2,5"}]
+    model = OnlineKernelClassifier("perceptron", table={"decimal": ","}).fit(rows, [0, 1])
+    alike = OnlineKernelClassifier("perceptron").fit([{"price": 1.125}, {"price": 2.5}], [0, 1])
+    assert (
+        model.decision_function(rows).tolist()
+        == alike.decision_function([{"price": 1.125}, {"price": 2.5}]).tolist()
+    )
+
+
+def test_a_loaded_model_asks_how_ambiguous_text_is_written(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"price": ["1,5", "2,5", "1.125"]})
+    model = OnlineKernelClassifier("perceptron", table={"decimal": ","}).fit(rows[:2], [0, 1])
+    expected = model.decision_function(rows)
+    model.save(tmp_path / "m.npz")
+    loaded = OnlineKernelClassifier.load(tmp_path / "m.npz")
+    np.testing.assert_allclose(loaded.decision_function(rows[:2]), expected[:2])
+    with pytest.raises(ValueError, match=r"row 2 of X: .*'1.125', which could be two numbers"):
+        loaded.predict(rows)
+    loaded.set_params(table={"decimal": ","})
+    np.testing.assert_allclose(loaded.decision_function(rows), expected)
 
 
 def test_a_data_frame_with_text_is_read_as_the_options_say() -> None:

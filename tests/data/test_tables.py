@@ -626,7 +626,7 @@ def test_rows_are_yielded_as_soon_as_they_have_arrived() -> None:
         (b'",1\n', [4]),
     ]:
         os.write(send, text)
-        assert schema.encode(next(rows), "d.csv", Unseen()).lines.tolist() == lines
+        assert schema.to_batch(next(rows), "d.csv", Unseen()).lines.tolist() == lines
     os.write(send, b"4,x,1")
     os.close(send)
     assert next(rows).lines.tolist() == [6]

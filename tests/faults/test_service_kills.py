@@ -79,10 +79,10 @@ def rows(rings: Path) -> list[bytes]:
     return rings.read_bytes().splitlines(keepends=True) * 5
 
 
-def times(few: int, many: int) -> Any:
-    """A few times in every run of the tests, many times in the slow part."""
+def times(many: int) -> Any:
+    """Once in every run of the tests, many times in the slow part."""
     slow = pytest.param(many, marks=pytest.mark.slow)
-    return pytest.mark.parametrize("count", [few, slow])
+    return pytest.mark.parametrize("count", [1, slow])
 
 
 def figures(found: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def whole(ahpatron: Ahpatron, lines: list[bytes]) -> dict[str, Any]:
     return Stream(ahpatron, lines, "whole.npz").finish()
 
 
-@times(3, 60)
+@times(60)
 def test_rows_of_a_killed_service_are_learned_exactly_once(
     ahpatron: Ahpatron, rows: list[bytes], count: int
 ) -> None:
@@ -113,7 +113,7 @@ def test_rows_of_a_killed_service_are_learned_exactly_once(
     assert found == whole(ahpatron, lines)
 
 
-@times(3, 60)
+@times(60)
 def test_a_service_that_is_ended_loses_nothing(
     ahpatron: Ahpatron, rows: list[bytes], count: int
 ) -> None:
@@ -133,7 +133,7 @@ def test_a_service_that_is_ended_loses_nothing(
     assert figures(stream.finish()) == figures(whole(ahpatron, lines))
 
 
-@times(2, 20)
+@times(20)
 def test_a_service_whose_reader_goes_away_loses_nothing(
     ahpatron: Ahpatron, rows: list[bytes], count: int
 ) -> None:
@@ -161,7 +161,7 @@ def small_files(size: int) -> Callable[[], None]:
     return limit
 
 
-@times(2, 20)
+@times(20)
 def test_a_full_disk_leaves_the_state_as_it_was(
     ahpatron: Ahpatron, rows: list[bytes], count: int
 ) -> None:
@@ -183,7 +183,7 @@ def test_a_full_disk_leaves_the_state_as_it_was(
     assert figures(stream.finish()) == figures(whole(ahpatron, lines))
 
 
-@times(1, 5)
+@times(5)
 def test_of_two_services_on_one_state_one_is_refused(
     ahpatron: Ahpatron, rows: list[bytes], count: int
 ) -> None:

@@ -4,6 +4,8 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import pytest
+
 from ahpatron_cli.output.html_page import to_html
 from ahpatron_cli.sweep.summary import summarise_trials
 from support.trials import large_sweep, make_data, make_trial
@@ -119,19 +121,33 @@ def test_the_policy_allows_the_style_sheet_and_nothing_else() -> None:
     assert not re.search(r"https?://", text)
 
 
-def test_pictures_are_drawn_for_light_and_dark_pages() -> None:
-    page = Page(to_html(large_sweep(paths=["a.svm", "b.svm"])))
-    sources = [one["src"] for one in page.all("img")], [one["srcset"] for one in page.all("source")]
-    assert [len(one) for one in sources] == [4, 4]
-    assert all(str(one["alt"]).startswith("Mistakes against ") for one in page.all("img"))
-    for light, dark in zip(*sources, strict=True):
-        start = "data:image/svg+xml;base64,"
-        seen, night = (base64.b64decode(str(one).removeprefix(start)) for one in (light, dark))
+@pytest.fixture(scope="module")
+def page_of_two() -> Page:
+    """The report on a sweep over two data sets."""
+    return Page(to_html(large_sweep(paths=["a.svm", "b.svm"])))
+
+
+def test_every_picture_has_a_dark_version_and_says_what_it_shows(page_of_two: Page) -> None:
+    images = page_of_two.all("img")
+    assert len(images) == len(page_of_two.all("source")) == 4
+    assert all(str(one["alt"]).startswith("Mistakes against ") for one in images)
+
+
+def test_no_dark_picture_has_colours_of_a_light_page(page_of_two: Page) -> None:
+    light = [one["src"] for one in page_of_two.all("img")]
+    dark = [one["srcset"] for one in page_of_two.all("source")]
+    start = "data:image/svg+xml;base64,"
+    for pair in zip(light, dark, strict=True):
+        seen, night = (base64.b64decode(str(one).removeprefix(start)) for one in pair)
         assert ElementTree.fromstring(night).tag.endswith("svg")
         assert b"#333333" in seen
         assert not re.search(rb"#(333333|000000|ffffff)", night)
         assert b"#000000" not in seen  # which matplotlib leaves out, and a dark page would hide
-    identifiers = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+
+
+def test_every_link_of_a_report_leads_to_one_place(page_of_two: Page) -> None:
+    elements = page_of_two.elements
+    identifiers = [attributes["id"] for _, attributes in elements if "id" in attributes]
     assert len(identifiers) == len(set(identifiers))
-    links = [str(link["href"]).removeprefix("#") for link in page.all("a")]
+    links = [str(link["href"]).removeprefix("#") for link in page_of_two.all("a")]
     assert set(links) <= set(identifiers)

@@ -1,46 +1,21 @@
 """The report in a real browser: it asks the network for nothing, and fits every screen."""
 
-import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from selenium.webdriver import Chrome
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 
 from ahpatron_cli.output.html_page import write_page
+from support.browser import needs_browser, open_browser, requests
 from support.trials import FOURTEEN, ORIGIN, large_sweep, make_trial
 
-CHROMIUM = shutil.which("chromium")
-CHROMEDRIVER = shutil.which("chromedriver")
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
-    " --disable-background-networking --disable-component-update --disable-sync"
-)
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (CHROMIUM and CHROMEDRIVER),
-        reason="no browser to open reports in: apt-get install chromium chromium-driver",
-    ),
-]
+pytestmark = [pytest.mark.slow, needs_browser]
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    options = Options()
-    assert CHROMIUM is not None
-    options.binary_location = CHROMIUM
-    for flag in FLAGS.split():
-        options.add_argument(flag)
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = Chrome(options=options, service=Service(CHROMEDRIVER))
-    yield driver
-    driver.quit()
+    yield from open_browser(tmp_path_factory.mktemp("profile"))
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +32,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     origins = [{**ORIGIN, "command": "ahpatron sweep " + "x" * 200}]
     write_page(path, replace(summary, origins=origins))
     return path.as_uri()
-
-
-def requests(browser: Chrome) -> set[str]:
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    return {
-        message["params"]["request"]["url"]
-        for message in messages
-        if message["method"] == "Network.requestWillBeSent"
-    }
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -100,7 +100,7 @@ def test_the_axis_of_curves_is_scaled_to_the_learners() -> None:
 
 
 def test_a_learner_looks_the_same_in_all_pictures() -> None:
-    names = [kind.name for kind in BUILT_IN]
+    names = list(BUILT_IN)
     every = looks(names)
     alone = {name: looks([name])[name] for name in names}
     assert every == alone

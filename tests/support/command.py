@@ -185,6 +185,11 @@ def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def objects_of(text: str) -> list[dict[str, Any]]:
+    """The objects of JSON lines."""
+    return list(map(json.loads, text.splitlines()))
+
+
 def answers(pid: int | str, number: signal.Signals = signal.SIGTERM) -> bool:
     """Whether the process catches the signal: Python itself catches SIGINT, but never SIGTERM."""
     status = Path(f"/proc/{pid}/status").read_text()

@@ -1,5 +1,6 @@
 """Estimates of the time of sweeps, from times that were made up, and from a few rounds."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,9 @@ def test_a_dry_run_says_what_it_cannot_estimate(
     assert "at least" in done.out
     assert f"perceptron on {rings}" in done.out
     assert "rbp" not in done.out
+
+
+def test_the_time_of_many_settings_is_estimated_from_a_few(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron.sweep(rings, "-l", "rbp", "-g", "budget=5,10,20,40,80", "--dry-run")
+    assert "5 trials" in done.out
+    assert re.search(r"about .+ s", done.out)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from ahpatron_cli.core import ALGORITHM
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.records import Outcome
 from ahpatron_cli.sweep.results_file import (
@@ -271,12 +273,12 @@ def test_results_of_0_2_0_are_read() -> None:
     assert (data.winner.learner, data.winner.mean) == ("nogd", 0.32)
 
 
-def test_results_are_read_as_the_first_version_with_this_format_wrote_them() -> None:
+def test_results_are_read_as_1_0_wrote_them() -> None:
     written = Path(__file__).with_name("results-1.0.jsonl")
     contents = read_results(str(written))
+    assert [header["version"] for header in contents.headers] == ["1.0.0"]
     lines = [json.loads(line)["run"] for line in written.read_bytes().splitlines()[1:]]
     for line, again in zip(lines, contents.encoded().splitlines()[1:], strict=True):
-        del line["metrics"]["auc_error"]  # is no longer written
         line["metrics"] |= {"average_precision": None, "brier": None}  # are newer
         assert json.loads(again)["run"] == line
     (data,) = summarise_trials(
@@ -288,13 +290,16 @@ def test_results_are_read_as_the_first_version_with_this_format_wrote_them() -> 
     assert (run.rounds, sum(map(sum, run.confusion or ()))) == (200, 200)
 
 
-def test_results_of_0_2_0_are_not_continued(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["0.2.0", "1.0"])
+def test_results_of_an_older_version_are_not_continued(tmp_path: Path, version: str) -> None:
+    written = OLD.with_name(f"results-{version}.jsonl").read_bytes()
     path = tmp_path / "old.jsonl"
-    path.write_bytes(OLD.read_bytes())
-    with pytest.raises(UserError, match=r"0\.2\.0") as refusal:
-        ResultsFile(str(path), {**FACTS, "algorithm": 7})
+    path.write_bytes(written)
+    with pytest.raises(UserError, match=re.escape(version)) as refusal:
+        ResultsFile(str(path), {**FACTS, "algorithm": ALGORITHM})
     assert refusal.value.code == ExitCode.CANNOT_CREATE
-    assert path.read_bytes() == OLD.read_bytes()
+    assert "ahpatron report" in refusal.value.hint
+    assert path.read_bytes() == written
 
 
 def without_edition(line: bytes) -> bytes:

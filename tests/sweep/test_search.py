@@ -107,6 +107,16 @@ def test_tuning_runs_only_the_best_on_the_other_orders() -> None:
     assert len(run(Search(grid(5, orders=3), Criterion()), rate_of)[1]) == 15
 
 
+@pytest.mark.parametrize("halving", [False, True])
+@pytest.mark.parametrize("tune", [0, 1])
+@pytest.mark.parametrize("stop", [0, 12])
+def test_a_guess_counts_the_trials_to_come(halving: bool, tune: int, stop: int) -> None:
+    search = Search(grid(9), Criterion(tune_orders=tune), halving=halving)
+    _, whole = run(search, rate_of)
+    known, _ = run(search, rate_of, stop)
+    assert len(search.needed(known, guess=True)) == len(whole)
+
+
 def test_settings_that_fail_are_dropped_first() -> None:
     search = Search(grid(9), Criterion(), halving=True)
     known, trials = run(search, lambda task: None if epsilon(task) < 0.75 else rate_of(task))

@@ -125,6 +125,12 @@ def test_equal_ranks_on_all_data_sets_leave_nothing_to_chance() -> None:
     assert not alike.rejects
 
 
+def test_without_a_common_data_set_there_are_no_ranks() -> None:
+    for values in ({}, {"a": [], "b": [], "c": []}):
+        found = over_datasets(values)
+        assert (found.mean_ranks, found.datasets, found.rejects) == ({}, 0, False)
+
+
 @pytest.mark.parametrize(
     ("learners", "quantile"),
     [*enumerate((1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164), start=2)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -18,13 +19,20 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ahpatron_cli import __version__
+from ahpatron_cli.cli.live_stream import LiveStream
 from ahpatron_cli.cli.server import page
-from ahpatron_cli.cli.server.exchange import Closed
+from ahpatron_cli.cli.server.exchange import Closed, Fault
 from ahpatron_cli.cli.server.guard import Guard, Refused, Row
 from ahpatron_cli.cli.server.session import ServedSession
+from ahpatron_cli.cli.server.view import view_of
+from ahpatron_cli.data.cells import MISSING
 
 T = TypeVar("T")
-_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+}
 
 
 class Columns(NamedTuple):
@@ -48,7 +56,7 @@ def application(
             allow_headers=["Authorization", "Content-Type"],
         )
         middleware.append(allowed)
-    return Starlette(
+    app = Starlette(
         middleware=middleware,
         routes=[
             Route("/", routes.page, methods=["GET"]),
@@ -62,6 +70,8 @@ def application(
         ],
         exception_handlers={Refused: _refused, HTTPException: _no_route, Exception: _failed},
     )
+    app.router.redirect_slashes = False  # the redirection would repeat a host that is not checked
+    return app
 
 
 class _Routes:
@@ -92,55 +102,67 @@ class _Routes:
         return msgspec.json.encode(cells)
 
     def _with_label(self, row: Row) -> bytes:
-        if row.cells.get(self._label) is None:
-            raise Refused(400, "this row has no label", row=row.number, field=self._label)
+        self._check_label(row)
         return row.text
 
     def _label_of_id(self, row: Row) -> bytes:
         if self._id is None:
             raise Refused(400, "labels cannot come later: the server was started without --id")
-        for name in (self._id, self._label):
-            if row.cells.get(name) is None:
-                raise Refused(400, f"{name!r} is missing", row=row.number, field=name)
-        if len(row.cells) > 2:
-            problem = f"only {self._id!r} and {self._label!r} are expected; /learn takes whole rows"
-            raise Refused(400, problem, row=row.number)
+        _check_value(row, self._id)
+        self._check_label(row)
+        for name in row.cells:
+            if name not in (self._id, self._label):
+                problem = f"only {self._id!r} and {self._label!r} belong here; /learn takes rows"
+                raise Refused(400, problem, row=row.number, field=name)
         return row.text
+
+    def _check_label(self, row: Row) -> None:
+        """Refuse a row without a label, which would be taken for a row to predict."""
+        _check_value(row, self._label)
+        label = row.cells[self._label]
+        if isinstance(label, str) and label.strip() in MISSING:
+            problem = f"{label!r} stands for a missing label"
+            raise Refused(400, problem, row=row.number, field=self._label)
 
     async def _play(self, request: Request, line_of: Callable[[Row], bytes]) -> Response:
         """Answer an object with an object, and a list with a list."""
         started = time.perf_counter()
         self._guard.check(request)
         exchange = self._session.exchange
-        if exchange.waiting >= self._guard.limits.waiting:
-            raise Refused(429, "too many requests are waiting")
-        rows, is_list = await self._guard.rows(request)
-        try:
-            answers = await exchange.ask([line_of(row) for row in rows])
-        except Closed:
-            raise Refused(503, "the server is stopping") from None
+        if exchange.is_closed:
+            raise _stopping()
+        async with self._guard.body(request) as body:
+            rows, is_list = self._guard.rows(body)
+            if exchange.waiting >= self._guard.limits.waiting:
+                raise Refused(429, "too many requests are waiting")
+            try:
+                answers = await exchange.ask([line_of(row) for row in rows])
+            except Closed:
+                raise _stopping() from None
         self._session.history.note_request(len(rows), time.perf_counter() - started)
         if is_list:
             return _json(b"[" + b",".join(answer.body for answer in answers) + b"]")
         return _json(answers[0].body, answers[0].status)
 
-    async def _look(self, request: Request, look: Callable[[], T]) -> T:
+    async def _look(self, request: Request, look: Callable[[LiveStream], T]) -> T:
         """What `look` finds at the learner, while this has nothing to do."""
         self._guard.check(request)
         session = self._session
+        if session.exchange.is_closed:
+            raise _stopping()
 
         def locked() -> T:
             with session.exchange.lock:
-                if not session.has_begun:
+                if session.stream is None:
                     raise Refused(503, "the learner begins with the first row")
-                return look()
+                return look(session.stream)
 
         return await run_in_threadpool(locked)
 
     async def health(self, request: Request) -> Response:
         """Whether the server takes requests: for load balancers, which have no token."""
         if self._session.exchange.is_closed:
-            raise Refused(503, "the server is stopping")
+            raise _stopping()
         return _json(b'{"status":"ok"}')
 
     async def metrics(self, request: Request) -> Response:
@@ -156,7 +178,8 @@ class _Routes:
     async def page(self, request: Request) -> Response:
         """The page with the figures."""
         try:
-            text = page.to_html(await self._look(request, self._session.view))
+            look = partial(view_of, history=self._session.history)
+            text = page.to_html(await self._look(request, look))
         except Refused as refused:
             if refused.status != 503:
                 raise
@@ -169,6 +192,19 @@ class _Routes:
         self._guard.check(request)
         text = Path(__file__).with_name("openapi.json").read_text("utf-8")
         return _json(text.replace('"VERSION"', f'"{__version__}"').encode())
+
+
+def _stopping() -> Refused:
+    return Refused(503, "the server is stopping")
+
+
+def _check_value(row: Row, name: str) -> None:
+    """Refuse a row without a single value in this column."""
+    value = row.cells.get(name)
+    if value is None:
+        raise Refused(400, f"{name!r} is missing", row=row.number, field=name)
+    if isinstance(value, dict | list):
+        raise Refused(400, f"{name!r} must be a single value", row=row.number, field=name)
 
 
 def _json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -184,19 +220,18 @@ async def _refused(request: Request, error: Exception) -> Response:
         headers["WWW-Authenticate"] = 'Basic realm="ahpatron", charset="UTF-8"'
     if error.status in (429, 503):
         headers["Retry-After"] = "1"
-    if error.status in (408, 413):
+    if error.status in (408, 413, 429, 503):
         headers["Connection"] = "close"  # the rest of the body is not read
-    body = msgspec.json.encode({"error": error.reason, **error.fields})
-    return _json(body, error.status, headers)
+    return _json(msgspec.json.encode(error.fault), error.status, headers)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
     """The answer to a path or a method that there is not."""
     assert isinstance(error, HTTPException)
-    body = msgspec.json.encode({"error": error.detail})
+    body = msgspec.json.encode(Fault(error.detail))
     return _json(body, error.status_code, dict(error.headers or {}))
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     """The answer if the server itself has a fault; stderr has the traceback."""
-    return _json(msgspec.json.encode({"error": "a fault of the server; see its log"}), 500)
+    return _json(msgspec.json.encode(Fault("a fault of the server; see its log")), 500)

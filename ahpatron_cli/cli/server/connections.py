@@ -6,19 +6,24 @@ import asyncio
 import socket
 from typing import ClassVar
 
+import h11
+import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ahpatron_cli.cli.server.exchange import Fault
 
 MOST_CONNECTIONS = 512
 """More connections than these are closed at once."""
 HEAD_SECONDS = 10.0
-"""A connection whose request line and headers are not complete by then is closed."""
+"""A connection is closed if request line and headers are not complete by then, or an answer has
+not been read."""
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection that is closed if its client sends nothing, or too slowly.
+    """A connection that is closed if its client sends nothing, or sends or reads too slowly.
 
     uvicorn limits the time between two requests only. A client that opens connections and never
-    sends a request would hold them for ever.
+    sends a request, or never reads an answer, would hold them for ever.
     """
 
     head_seconds: ClassVar[float] = HEAD_SECONDS
@@ -53,8 +58,23 @@ class BoundedProtocol(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _close_if_waiting(self) -> None:
-        if not self._answers_request() and not self.transport.is_closing():
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()  # closing would wait until the client has read its answer
+        elif not self._answers_request():
             self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP by JSON, as all other faults."""
+        body = msgspec.json.encode(Fault(msg))
+        headers = [
+            ("Content-Type", "application/json"),
+            ("Content-Length", str(len(body))),
+            ("Connection", "close"),
+        ]
+        head = h11.Response(status_code=400, headers=headers, reason="Bad Request")
+        for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def _stop_timer(self) -> None:
         if self._head_timer is not None:

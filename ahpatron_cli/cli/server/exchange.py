@@ -11,8 +11,9 @@ import io
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
 
 NAME = "requests.jsonl"
 """Name of the stream in messages; its suffix says that the lines are JSON."""
+
+
+class Fault(msgspec.Struct, omit_defaults=True):
+    """The JSON object that says why a request, or a row of it, is refused."""
+
+    error: str
+    row: int | None = None
+    """Number of the row in its request, from 0."""
+    field: str | None = None
+    """The column at fault, if it is known."""
 
 
 class Answer(NamedTuple):
@@ -55,16 +66,31 @@ class Exchange:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         read, self._write = os.pipe()
+        os.write(self._write, b" ")  # the format is recognised now, not when the first row comes
         self.lines: BinaryIO = os.fdopen(read, "rb", buffering=0)
         """The lines, for the learner to read."""
         self._asked: deque[_Asked] = deque()
         self._sender = ThreadPoolExecutor(1, "lines")  # the pipe may be full
         self._is_closed = False
 
+    @contextmanager
+    def free(self) -> Iterator[None]:
+        """Context manager: the lock, which this thread holds, is free."""
+        self.lock.release()
+        try:
+            yield
+        finally:
+            self.lock.acquire()
+
     @property
     def waiting(self) -> int:
         """Number of requests that wait for answers."""
         return len(self._asked)
+
+    @property
+    def row(self) -> int:
+        """Number of the row, within its request, that is answered next."""
+        return len(self._asked[0].answers)
 
     @property
     def is_closed(self) -> bool:
@@ -153,5 +179,7 @@ class RequestAnswers(AnswerWriter):
         status = 409 if refusal.is_unmatched or refusal.is_waiting else 400
         error = refusal.error
         reason = error.problem if error.hint is None else f"{error.problem}; {error.hint}"
-        body = msgspec.json.encode({"error": reason})
-        self._exchange.give([Answer(status, body)])
+        fault = Fault(error=reason, row=self._exchange.row)
+        if error.place is not None:
+            fault.field = error.place.field
+        self._exchange.give([Answer(status, msgspec.json.encode(fault))])

@@ -6,23 +6,28 @@ import asyncio
 import base64
 import binascii
 import hmac
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
+from ahpatron_cli.cli.server.exchange import Fault
+
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 class Refused(Exception):  # noqa: N818 - an answer with a status, not a fault of the server
-    """A request that is refused with a status, a reason, and what belongs to it."""
+    """A request that is refused with a status, a reason, and the place of the fault."""
 
-    def __init__(self, status: int, reason: str, **fields: Any) -> None:
+    def __init__(
+        self, status: int, reason: str, *, row: int | None = None, field: str | None = None
+    ) -> None:
         super().__init__(reason)
         self.status = status
-        self.reason = reason
-        self.fields = fields
+        self.fault = Fault(reason, row=row, field=field)
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class Limits:
     """Bytes of all headers."""
     body: int = 8 * 2**20
     """Bytes."""
+    held: int = 64 * 2**20
+    """Bytes of the bodies of all requests that are not answered yet."""
     rows: int = 10_000
     seconds: float = 30.0
     """Time for sending the body."""
@@ -66,6 +73,8 @@ class Guard:
     def __init__(self, token: bytes | None, limits: Limits) -> None:
         self._token = token
         self.limits = limits
+        self._held = 0
+        """Bytes of the bodies of all requests that are not answered yet."""
 
     def check(self, request: Request) -> None:
         """Refuse a request without the token, from a page of another site, or with long headers."""
@@ -82,18 +91,43 @@ class Guard:
         if not hmac.compare_digest(sent, self._token):
             raise Refused(401, "a token is required: `Authorization: Bearer TOKEN`")
 
-    async def rows(self, request: Request) -> tuple[list[Row], bool]:
-        """The rows in the body of a request, and whether they are a list."""
+    @asynccontextmanager
+    async def body(self, request: Request) -> AsyncIterator[bytes]:
+        """Context manager: the body of a request, which counts as held until it is answered."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":  # a form of another site cannot send this type
             raise Refused(415, "send JSON, with `Content-Type: application/json`")
+        body = bytearray()
+        try:
+            await self._receive(request, body)
+            yield bytes(body)
+        finally:
+            self._held -= len(body)
+
+    async def _receive(self, request: Request, body: bytearray) -> None:
+        """Receive the body of a request, of which no more is held than is allowed."""
+        too_large = Refused(413, f"the body is larger than {self.limits.body:,} bytes")
+        announced = request.headers.get("content-length", "0")
+        if not announced.isdecimal() or int(announced) > self.limits.body:
+            raise too_large
         try:
             async with asyncio.timeout(self.limits.seconds):
-                body = await self._body(request)
+                async for part in request.stream():
+                    body += part
+                    self._held += len(part)
+                    if len(body) > self.limits.body:
+                        raise too_large
+                    if self._held > self.limits.held:
+                        raise Refused(429, "the requests that are waiting are too large")
         except TimeoutError:
             raise Refused(408, f"the body did not come in {self.limits.seconds:g} s") from None
         except ClientDisconnect:
             raise Refused(400, "the body is not complete") from None
+        except asyncio.CancelledError:  # the server closes all connections
+            raise Refused(503, "the server is stopping") from None
+
+    def rows(self, body: bytes) -> tuple[list[Row], bool]:
+        """The rows in the body of a request, and whether they are a list."""
         is_list = body.lstrip()[:1] == b"["
         try:
             texts = _LIST.decode(body) if is_list else [msgspec.Raw(body)]
@@ -106,19 +140,6 @@ class Guard:
         if not rows:
             raise Refused(400, "the list is empty")
         return rows, is_list
-
-    async def _body(self, request: Request) -> bytes:
-        """The body of a request, of which no more is held than is allowed."""
-        too_large = Refused(413, f"the body is larger than {self.limits.body:,} bytes")
-        announced = request.headers.get("content-length", "0")
-        if not announced.isdecimal() or int(announced) > self.limits.body:
-            raise too_large
-        body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > self.limits.body:
-                raise too_large
-        return bytes(body)
 
 
 def _row(number: int, text: bytes) -> Row:
@@ -141,7 +162,7 @@ def _sent_token(authorization: str) -> bytes:
     scheme, _, value = authorization.partition(" ")
     value = value.strip()
     if scheme.lower() == "bearer":
-        return value.encode()
+        return value.encode("latin-1")  # as which headers are decoded
     if scheme.lower() == "basic":
         try:
             return base64.b64decode(value, validate=True).partition(b":")[2]

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+
+from ahpatron_cli.answers import NO_ANSWER
+from ahpatron_cli.live.monitor import Monitor, timestamp
+
+if TYPE_CHECKING:
+    from ahpatron_cli.live.service import AnsweredRows
+    from ahpatron_cli.runner import Run
 
 MOST_POINTS = 400
 """If the curve has more points, every second one is dropped."""
@@ -56,9 +65,11 @@ class Latency:
 class History:
     """The past of a service, as far as the page shows it."""
 
-    most_answers = LAST_ANSWERS
-
     def __init__(self) -> None:
+        self.since = timestamp()
+        """When the server was started."""
+        self.not_saved: str | None = None
+        """Why the state could not be saved the last time."""
         self.points: list[Point] = []
         self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
         self.answers: deque[Shown] = deque(maxlen=LAST_ANSWERS)
@@ -67,7 +78,17 @@ class History:
         self._step = 1
         """A point is kept if so many rounds have passed since the last one."""
 
-    def note_rate(self, rounds: int, rate: float) -> None:
+    def note_answers(self, run: Run, answers: AnsweredRows, names: Sequence[str]) -> None:
+        """Note the recent mistake rate and the last of these answers; `names` are the labels."""
+        if run.recent is not None and run.recent.window().rounds == run.recent.size:
+            self._note_rate(run.rounds, run.recent.rate)
+        now = datetime.now().strftime("%H:%M:%S")
+        count = len(answers.lines)
+        for number in range(max(0, count - LAST_ANSWERS), count):
+            shown = _shown(answers, number, names=names, now=now)
+            self.answers.append(shown)
+
+    def _note_rate(self, rounds: int, rate: float) -> None:
         """Note the mistake rate at a round."""
         if self.points and rounds - self.points[-1].round < self._step:
             return
@@ -100,3 +121,47 @@ class History:
         since = time.monotonic() - SPEED_SECONDS
         rows = sum(count for moment, count in self._arrivals if moment >= since)
         return rows / SPEED_SECONDS
+
+
+def _shown(answers: AnsweredRows, number: int, *, names: Sequence[str], now: str) -> Shown:
+    """One of these answers as the page lists it."""
+    guess = int(answers.given.chosen[number])
+    is_answer = guess != NO_ANSWER
+    label = answers.labels[number]
+    scores = answers.given.scores[number]
+    true = None
+    if not np.isnan(label):
+        true = int(label > 0) if scores.ndim == 0 else int(label)
+    key = answers.lines[number] if answers.ids is None else answers.ids[number]
+    return Shown(
+        time=now,
+        key=str(key),
+        prediction=names[guess] if is_answer else "",
+        score=f"{float(np.max(scores)):.3g}" if is_answer else "",
+        label="" if true is None else names[true],
+        is_mistake=true is not None and true != guess,
+    )
+
+
+class PageMonitor(Monitor):
+    """A monitor that also keeps what the page shows."""
+
+    def __init__(self, history: History, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._history = history
+
+    @property
+    def is_needed(self) -> bool:
+        """The page is always there."""
+        return True
+
+    def event(self, name: str, **fields: Any) -> None:
+        if name == "drift":
+            self._history.note_event(fields["round"], "drift")
+        elif name == "reset":
+            self._history.note_event(fields["round"], "reset")
+        elif name == "not saved":
+            self._history.not_saved = str(fields["reason"])
+        elif name == "saved":
+            self._history.not_saved = None
+        super().event(name, **fields)

@@ -140,7 +140,7 @@ def _tiles(view: View) -> str:
     """The most important figures."""
     latency = "–"
     if view.latency is not None:
-        most = f"<small>99 %: {view.latency.p99:.1f}</small>"
+        most = f"<small>99 %: {view.latency.p99:.1f} ms</small>"
         latency = f"{view.latency.median:.1f} ms {most}"
     tiles = [
         (f"Mistakes, last {view.window:,}", _percent(view.window_rate)),

@@ -213,7 +213,8 @@ class Ahpatron(Aggressive):
         statistics = super().statistics()
         statistics["zeta"] = None
         if self.halvings:
-            statistics["zeta"] = self.gaps / (self.radius * self.halvings)
+            largest = self.radius * self.halvings
+            statistics["zeta"] = self.gaps / largest
         return statistics
 
     def warnings(self, f: Expansion) -> list[str]:

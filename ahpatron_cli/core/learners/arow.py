@@ -45,7 +45,8 @@ class SecondOrderLearner(Learner):
 
     def check(self, state: StateReader) -> None:
         in_order = self.birth <= self.next_seen <= self.round
-        counted = 1 <= self.wrong <= self.round - self.birth + 1
+        rounds = self.round - self.birth
+        counted = 1 <= self.wrong <= rounds + 1
         usable = 0 < self.loss < 1e40  # loss⁶ is finite
         if not (in_order and counted and usable):
             raise state.refusal("birth", "does not fit the rounds")
@@ -59,8 +60,10 @@ class SecondOrderLearner(Learner):
         step: Any
         if f.classes:
             step = hinge_steps(f.value, y)
-            mistake = margin < 0 or bool(margin == 0 and y.argmin() < y.argmax())
-            self.loss += float((step * step).mean())
+            is_wrong_tie = margin == 0 and y.argmin() < y.argmax()
+            mistake = margin < 0 or bool(is_wrong_tie)
+            squares = step * step
+            self.loss += float(squares.mean())
             margin /= 2.0
             if margin >= HINGE:
                 return False
@@ -76,8 +79,10 @@ class SecondOrderLearner(Learner):
         more = 0.0
         room = 1.0 - f.size / self.budget  # 1 - |S|/B
         if self.caution:
-            per_round = math.sqrt(min(1.0, f.size / seen))  # √(|S|/t)
-            more = self.caution * min(1.0, 8.0 * e**6 * per_round)
+            filled = min(1.0, f.size / seen)
+            per_round = math.sqrt(filled)  # √(|S|/t)
+            share = min(1.0, 8.0 * e**6 * per_round)
+            more = self.caution * share
             room *= 1.0 - 0.8 * self.caution * e**4
         if f.size < self.budget and margin < room:
             f.enter(self.tolerance)
@@ -105,7 +110,8 @@ class SecondOrderLearner(Learner):
 
     def r_at(self, e: float, more: float = 0.0) -> float:
         """r of an example of this weight; e is the mean squared hinge loss."""
-        return max(self.floor, self.noise * e * e + more) / self.weight
+        r = max(self.floor, self.noise * e * e + more)
+        return r / self.weight
 
     def reset(self, f: SecondOrder) -> None:
         """Reset the learner: from the next round on, f and all counts start from scratch."""
@@ -128,7 +134,9 @@ class SecondOrderLearner(Learner):
     def warnings(self, f: SecondOrder) -> list[str]:
         if not self.restarts:
             return []
-        times = f"{self.restarts:,} times, last " if self.restarts > 1 else ""
+        times = ""
+        if self.restarts > 1:
+            times = f"{self.restarts:,} times, last "
         reset = f"the learner was reset {times}in round {self.birth:,}"
         return [f"the mistake rate rose: {reset}"]
 

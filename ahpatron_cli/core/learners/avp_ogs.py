@@ -7,7 +7,6 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.ahpatron import AVP
 from ahpatron_cli.core.learners.base import (
@@ -16,6 +15,7 @@ from ahpatron_cli.core.learners.base import (
     check_support,
     horizon_parameter,
     max_support_parameter,
+    required_rounds,
 )
 from ahpatron_cli.core.numerics import NEAR_SPAN, under
 from ahpatron_cli.core.parameters import as_in, real
@@ -87,10 +87,7 @@ class AvpOgs(Learner):
         T = self.horizon or horizon
         tolerance = self.tolerance
         if tolerance is None:
-            if not T:
-                message = "horizon or tolerance must be given: avp-ogs needs the number of rounds"
-                raise ParameterError(message, "horizon", "missing")
-            tolerance = 100.0 / T
+            tolerance = 100.0 / required_rounds(T, self.name, instead="tolerance")
         return dataclasses.replace(self, horizon=T, tolerance=tolerance)
 
     def begin(self, kernel: Kernel, classes: Classes = ()) -> SpanExpansion:

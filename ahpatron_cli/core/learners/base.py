@@ -209,6 +209,15 @@ def horizon_parameter(meaning: str = "number of rounds, for defaults that depend
     return integer("T", meaning, at_least=1, optional=True, formula=formula)
 
 
+def required_rounds(T: int | None, learner: str, *, instead: str = "") -> int:
+    """T if it is known, else ParameterError; `instead` is a parameter that would do as well."""
+    if not T:
+        given = f"{instead} or horizon" if instead else "horizon"
+        message = f"{given} must be given: {learner} needs the number of rounds beforehand"
+        raise ParameterError(message, "horizon", "missing")
+    return T
+
+
 def shrinkage_parameter(default: float | None = None, **options: Unpack[Options]) -> Any:
     """Declare the parameter `shrinkage` (λ)."""
     options["at_least"] = 0

@@ -16,8 +16,10 @@ from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import (
     Classes,
     GradientLearner,
+    Learner,
     budget_parameter,
     horizon_parameter,
+    required_rounds,
     step_parameter,
 )
 from ahpatron_cli.core.numerics import HINGE
@@ -145,8 +147,29 @@ class NOGD(GradientLearner):
             f.successor = nystroem(f, self.rank)
 
 
+class SketchingLearner(Learner):
+    """Base of learners that begin with B examples and go on with sketches of their Gram matrix."""
+
+    budget: int
+    sketch: int
+    samples: int
+    rank: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_sizes(self.budget, self.sizes)
+
+    @property
+    def sizes(self) -> SketchSizes:
+        """Sizes of the sketches."""
+        return SketchSizes(columns=self.sketch, samples=self.samples, rank=self.rank)
+
+    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
+        return Expansion(kernel, gram=True)
+
+
 @dataclass
-class SkeGD(GradientLearner):
+class SkeGD(SketchingLearner, GradientLearner):
     """Gradient descent on sketched kernel features, updated with the stream (Zhang, Liao 2019).
 
     Kernel gradient descent, `f ← f + η·y·κ(x,·)` if `y·f(x) < 1`, until |S| = B. From then on
@@ -202,15 +225,6 @@ class SkeGD(GradientLearner):
     since_switch = 0  # rounds since |S| = B
     state_fields = ("since_switch",)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_sizes(self.budget, self.sizes)
-
-    @property
-    def sizes(self) -> SketchSizes:
-        """Sizes of the sketches."""
-        return SketchSizes(columns=self.sketch, samples=self.samples, rank=self.rank)
-
     @property
     def most_kept(self) -> int:
         """2B: S, and as many examples admitted to the sketches."""
@@ -221,14 +235,9 @@ class SkeGD(GradientLearner):
         learner = super().resolved(horizon)
         if self.cycle is not None:
             return learner
-        if learner.horizon is None:
-            message = "cycle or horizon must be given: skegd needs the number of rounds beforehand"
-            raise ParameterError(message, "cycle", "missing")
-        cycle = -(-learner.horizon // CHANGES)  # rounded up
+        rounds = required_rounds(learner.horizon, self.name, instead="cycle")
+        cycle = -(-rounds // CHANGES)  # rounded up
         return dataclasses.replace(learner, cycle=cycle)
-
-    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
-        return Expansion(kernel, gram=True)
 
     def update(self, f: Expansion | SketchedModel, y: float, margin: float) -> bool:
         if isinstance(f, SketchedModel) and f.features.size < self.most_kept:
@@ -240,12 +249,14 @@ class SkeGD(GradientLearner):
         f.add(self.weight * self.step * y)
         if f.size == self.budget and isinstance(f, Expansion):
             sketches = GrowingSketches(f, self.sizes, self.rng)
-            f.successor = SketchedModel(sketches, sketches.least_squares(f))
+            w = sketches.least_squares(f)
+            f.successor = SketchedModel(sketches, w)
             self.update_below = math.inf  # from now on every round counts for the cycle
         return True
 
     def add_to_sketches(self, f: SketchedModel) -> None:
         """Add the current example to the sketches."""
-        assert isinstance(f.features, GrowingSketches)
-        w = f.features.add_example(f.x, f.at_samples, f.w)
+        sketches = f.features
+        assert isinstance(sketches, GrowingSketches)
+        w = sketches.add_example(f.x, f.at_samples, f.w)
         f.refit(w)

@@ -6,19 +6,13 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Self
 
-from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import (
-    Classes,
-    Learner,
-    budget_parameter,
-    horizon_parameter,
-)
+from ahpatron_cli.core.learners.base import budget_parameter, horizon_parameter, required_rounds
+from ahpatron_cli.core.learners.features import SketchingLearner
 from ahpatron_cli.core.numerics import HINGE
 from ahpatron_cli.core.parameters import WithBudget, integer, real, share_of_budget
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.sketches import FixedSketches, NewtonModel, SketchSizes, check_sizes
+from ahpatron_cli.core.sketches import FixedSketches, NewtonModel
 from ahpatron_cli.core.state import StateReader
 
 GUARD = 1e-4
@@ -34,7 +28,7 @@ def _rank(learner: WithBudget) -> int:
 
 
 @dataclass
-class Forks(Learner):
+class Forks(SketchingLearner):
     """Second-order descent on features from sketches that change a few times (Wen et al. 2025).
 
     Each round with `y·f(x) < 1` counts: v ← v + 1. In such a round x is added to S with η·y, until
@@ -99,32 +93,18 @@ class Forks(Learner):
     violations = 0  # v
     state_fields = ("violations",)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_sizes(self.budget, self.sizes)
-
     def check(self, state: StateReader) -> None:
         if self.violations > self.round:
             raise state.refusal("violations", "has an invalid value")
-
-    @property
-    def sizes(self) -> SketchSizes:
-        """Sizes of the sketches."""
-        return SketchSizes(columns=self.sketch, samples=self.samples, rank=self.rank)
 
     def resolved(self, horizon: int | None) -> Self:
         """A copy with the cycle c = 0.3·T, T the given horizon or the length of the stream."""
         T = self.horizon or horizon
         cycle = self.cycle
         if cycle is None:
-            if T is None:
-                message = "cycle or horizon must be given: forks needs the number of rounds"
-                raise ParameterError(message, "cycle", "missing")
-            cycle = max(1, 3 * T // 10)
+            rounds = required_rounds(T, self.name, instead="cycle")
+            cycle = max(1, 3 * rounds // 10)
         return dataclasses.replace(self, horizon=T, cycle=cycle)
-
-    def begin(self, kernel: Kernel, classes: Classes = ()) -> Expansion:
-        return Expansion(kernel, gram=True)
 
     def update(self, f: Expansion | NewtonModel, y: float, margin: float) -> None:
         self.violations += 1

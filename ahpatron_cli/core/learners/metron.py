@@ -14,6 +14,8 @@ from ahpatron_cli.core.learners.base import REST, SHARED, budget_parameter, mult
 from ahpatron_cli.core.metric_expansion import MetricExpansion
 from ahpatron_cli.core.numerics import HINGE
 from ahpatron_cli.core.parameters import as_in, choice
+from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.second_order import SecondOrder
 from ahpatron_cli.core.state import StateReader
 from ahpatron_cli.core.two_memories import Steady, Tracker, TwoMemories
 
@@ -155,9 +157,14 @@ class Metron(SecondOrderLearner):
     def check(self, state: StateReader) -> None:
         super().check(state)
         rounds = self.alarm_rounds
-        alarms = self.restarts if self.tracker == "on" else 0
-        fits = rounds.dtype == np.int64 and rounds.shape == (min(alarms, ALARMS_KEPT),)
-        if not fits or (np.diff(rounds, prepend=0, append=self.round + 1) <= 0).any():
+        alarms = 0
+        if self.tracker == "on":
+            alarms = self.restarts
+        kept = min(alarms, ALARMS_KEPT)
+        if rounds.dtype != np.int64 or rounds.shape != (kept,):
+            raise state.refusal("alarm_rounds", "does not fit the rounds")
+        gaps = np.diff(rounds, prepend=0, append=self.round + 1)
+        if gaps.min() <= 0:
             raise state.refusal("alarm_rounds", "does not fit the rounds")
         if self.tracker_led > self.round:
             raise state.refusal("tracker_led", "does not fit the rounds")
@@ -181,7 +188,7 @@ class Metron(SecondOrderLearner):
             return None
         return super().last_reset
 
-    def warnings(self, f: Any) -> list[str]:
+    def warnings(self, f: SecondOrder) -> list[str]:
         if self.tracker == "on":
             return []
         return super().warnings(f)
@@ -223,7 +230,7 @@ class Metron(SecondOrderLearner):
             self.metric_changes += 1
             self.effective_features = f.metric.effective
 
-    def update_both(self, f: TwoMemories, y: Any) -> bool:
+    def update_both(self, f: TwoMemories, y: float | Floats) -> bool:
         """Update both heads; whether one of them has changed."""
         steady = f.head
         tracker = f.tracker

@@ -331,7 +331,8 @@ class TighterPerceptron(Learner):
         a = f.a.take(support)
         values, _ = f.at_support(support)
         gram = f.gram()
-        parts = a[:, None] * gram  # row i: the part of i in f at S
+        column = a[:, None]
+        parts = column * gram  # row i: the part of i in f at S
         left = a * (values - parts)  # row i: margins of S without i
         k = f.k[support]
         at_x = margin - y * a * k  # entry i: margin of x without i

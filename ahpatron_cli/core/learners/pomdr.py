@@ -9,9 +9,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Classes, Learner, budget_parameter, horizon_parameter
+from ahpatron_cli.core.learners.base import (
+    Classes,
+    Learner,
+    budget_parameter,
+    horizon_parameter,
+    required_rounds,
+)
 from ahpatron_cli.core.numerics import HINGE, ddot
 from ahpatron_cli.core.parameters import integer, real
 from ahpatron_cli.core.points import Points
@@ -186,10 +191,7 @@ class POMDR(Learner):
 
     def resolved(self, horizon: int | None) -> Self:
         """A copy with T set to the given horizon or the length of the stream."""
-        T = self.horizon or horizon
-        if not T:
-            message = "horizon must be given: pomdr needs the number of rounds beforehand"
-            raise ParameterError(message, "horizon", "missing")
+        T = required_rounds(self.horizon or horizon, self.name)
         return dataclasses.replace(self, horizon=T)
 
     def begin(self, kernel: Kernel, classes: Classes = ()) -> HintedExpansion:

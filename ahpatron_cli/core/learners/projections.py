@@ -76,11 +76,13 @@ class Projectron(Learner):
             self.budget = None
 
     def begin(self, kernel: Kernel, classes: Classes = ()) -> SpanExpansion:
-        return SpanExpansion(kernel, gram=self.tolerance**2 < NEAR_SPAN)
+        is_needed = self.tolerance**2 < NEAR_SPAN
+        return SpanExpansion(kernel, gram=is_needed)
 
     def update(self, f: SpanExpansion, y: float, margin: float) -> bool | None:
         d, residual = f.projection()
-        if residual <= self.tolerance**2 or f.size == self.budget:
+        in_span = residual <= self.tolerance**2
+        if in_span or f.size == self.budget:
             f.add_projection(y, d, residual)
         else:
             check_support(f.size + 1, self.max_support)
@@ -134,7 +136,8 @@ class ProjectronPlusPlus(Projectron):
             return super().update(f, y, margin)
         d, residual = f.projection()
         loss = 1.0 - margin  # ℓ
-        excess = loss - math.sqrt(residual) / self.tolerance  # ℓ - δ/η
+        distance = math.sqrt(residual)
+        excess = loss - distance / self.tolerance  # ℓ - δ/η
         if margin <= 0 or excess <= 0:
             return False
         explained = f.diagonal[f.t] - residual  # p

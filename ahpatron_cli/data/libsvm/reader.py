@@ -29,6 +29,7 @@ from ahpatron_cli.data.libsvm.grammar import (
     too_long,
     user_error,
 )
+from ahpatron_cli.data.row_range import RowRange
 from ahpatron_cli.data.source import (
     MAX_LINE,
     Source,
@@ -36,7 +37,7 @@ from ahpatron_cli.data.source import (
     sound_lines,
     whole_lines,
 )
-from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.errors import NoRowsError, UserError
 from ahpatron_cli.settings import Data
 from ahpatron_cli.signals import StreamEnded
 
@@ -87,13 +88,13 @@ class SvmReader(Reader):
                 for chunk in self._chunks(text):
                     self._note(chunk)
                     yield chunk
-                    if self._fault is not None:
-                        raise self._fault
-                if self.stopped or self.rows_read == self._data.limit:
+                if self._fault is not None:
+                    raise self._fault
+                if self.stopped or self.rows_in_use.ends_at(self.rows_seen):
                     return
             if not self.rows_read and not self.faults:
                 hint = "a row is one line, `label index:value index:value ...`"
-                raise bad_data("there are no rows in the file", self.source.name, hint=hint)
+                raise NoRowsError(self.source.name, hint)
 
     def _texts(self) -> Iterator[bytes]:
         """Pieces of text that end at a line end; lines that are too long are left out if asked."""
@@ -109,17 +110,17 @@ class SvmReader(Reader):
         self._line += 1
 
     def _count_labels(self) -> LabelTally:
-        return scan(self.source.name, self._data.limit)
+        return scan(self.source.name, self.rows_in_use)
 
     def _chunks(self, text: bytes) -> Iterator[Batch]:
-        """Yield the rows of these lines: at most one batch."""
+        """Yield the rows of these lines that are used."""
         if not text.endswith(b"\n"):
             self.info.no_final_newline = True
             text += b"\n"
-        while text and not self.stopped and self.rows_read != self._data.limit:
+        while text and not self._is_at_end():
             stop = len(text)
-            if self._data.limit is not None:  # faults in rows after the limit do not matter
-                left = self._data.limit - self.rows_read
+            left = self.rows_in_use.most_left(self.rows_seen)
+            if left is not None:  # faults in later rows do not matter
                 ends = np.flatnonzero(_line_ends(text))[:left]
                 stop = int(ends[-1]) + 1
             part = text[:stop]
@@ -127,8 +128,16 @@ class SvmReader(Reader):
             self.recent.add(self._line, part)
             chunk = self._fast(part) or self._strict(part)
             self._line += part.count(b"\n")
-            if len(chunk.labels):
-                yield chunk
+            count = len(chunk.labels)
+            used = chunk.part(self.rows_in_use.part(self.rows_seen, count))
+            self.rows_seen += count
+            if len(used.labels):
+                yield used
+
+    def _is_at_end(self) -> bool:
+        """Whether no further row is read: after a fault, or after the last row that is used."""
+        has_fault = self.stopped or self._fault is not None
+        return has_fault or self.rows_in_use.ends_at(self.rows_seen)
 
     def _note(self, batch: Batch) -> None:
         super()._note(batch)
@@ -236,30 +245,29 @@ def _with_labels(text: bytes) -> tuple[bytes, NDArray[np.int64]]:
     return text, unlabelled
 
 
-def scan(path: str, max_rows: int | None = None) -> LabelTally:
-    """Count rows and labels of the first `max_rows` rows, without parsing the features.
+def scan(path: str, in_use: RowRange = RowRange()) -> LabelTally:  # noqa: B008 - it is frozen
+    """Count the rows that are used and their labels, without parsing the features.
 
     Faulty labels are skipped, and a line that is too long stops the scan: the reader will find and
     report the same fault.
     """
     found = LabelTally()
-    unlabelled = 0
+    seen = 0
     with open_source(path) as source:
         for text in whole_lines(source, CHUNK_BYTES):
             tokens = _FIRST_TOKEN.findall(b"\n" + text)
-            if max_rows is not None:
-                del tokens[max_rows - found.rows - unlabelled :]
-            for token, count in Counter(tokens).items():
+            used = tokens[in_use.part(seen, len(tokens))]
+            seen += len(tokens)
+            for token, count in Counter(used).items():
                 if token == b"?" or b":" in token:
-                    unlabelled += count
-                    continue
+                    continue  # no label
                 label = finite_number(token)
                 if label is None:
                     found.rows += count
                 else:
                     found.count(label, count)
-            if found.rows + unlabelled == max_rows:
+            if in_use.ends_at(seen):
                 break
-        if max_rows is None:
+        if in_use.is_everything:
             found.sha256 = source.sha256()
     return found

@@ -1,0 +1,129 @@
+"""What outlives a live stream: its state, now and then, and a model at its end."""
+
+from __future__ import annotations
+
+import time
+
+from ahpatron_cli.atomic import write_atomically
+from ahpatron_cli.cli.stderr import Stderr
+from ahpatron_cli.core.errors import StateError
+from ahpatron_cli.data.batch import FileInfo
+from ahpatron_cli.errors import UserError, usage
+from ahpatron_cli.live.monitor import Monitor
+from ahpatron_cli.live.service import Service
+from ahpatron_cli.live.state_file import StateFile
+from ahpatron_cli.model_file import Model, OptionValue, to_bytes
+
+
+class Saving:
+    """Saves a service to --state and --save, as far as they are given.
+
+    Parameters
+    ----------
+    service : Service
+    info : FileInfo
+        Facts about the stream so far.
+    state : StateFile, optional
+    save : str, optional
+        The path of --save.
+    options : dict
+        The options that decide the rounds, which are saved too.
+    monitor : Monitor
+    stderr : Stderr
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        info: FileInfo,
+        *,
+        state: StateFile | None,
+        save: str | None,
+        options: dict[str, OptionValue],
+        monitor: Monitor,
+        stderr: Stderr,
+    ) -> None:
+        self._service = service
+        self._info = info
+        self.state = state
+        self._save = save
+        self._options = options
+        self._monitor = monitor
+        self._stderr = stderr
+        self._features_before = 0
+        if state is not None and state.model is not None:
+            self._features_before = state.model.header.features
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anything is saved."""
+        return self.state is not None or self._save is not None
+
+    @property
+    def saved_at(self) -> float | None:
+        """When the state was last saved, in seconds since 1970."""
+        return None if self.state is None else self.state.saved_at
+
+    def check(self) -> None:
+        """Refuse a learner that cannot be saved, before the first round."""
+        if self.state is None:
+            return
+        try:
+            self._service.run.player.state_dict()
+        except StateError as error:
+            raise usage(str(error)) from None
+
+    def model(self) -> Model:
+        """The model of the service, with the features that earlier processes have seen."""
+        features = max(self._info.features, self._features_before)
+        return self._service.model(features, self._options)
+
+    def save_if_due(self) -> None:
+        """Save the state at multiples of its number of rounds."""
+        if self.state is not None and self._service.run.rounds % self.state.every == 0:
+            self.save_state()
+
+    def save_state(self) -> None:
+        """Save the state if it is behind; if that fails, say so and go on: it is tried again."""
+        if self.state is None:
+            return
+        try:
+            self._save_if_behind(self.state)
+        except UserError as error:
+            self.note_not_saved(self.state, error)
+
+    def save_last(self) -> UserError | None:
+        """Save the state and the model; return why the state could not be saved."""
+        failed = None
+        if self.state is not None:
+            try:
+                self._save_if_behind(self.state)
+            except UserError as error:
+                failed = error
+                self._monitor.event("not saved", reason=error.problem)
+        if self._save is not None:
+            write_atomically(self._save, to_bytes(self.model()))
+        return failed
+
+    def _save_if_behind(self, state: StateFile) -> None:
+        progress = (self._service.run.rounds, self._service.counts.lines)
+        if state.is_behind(progress):
+            self.write(state, self.model(), progress)
+
+    def write(self, state: StateFile, model: Model, progress: tuple[int, int]) -> None:
+        """Write the state, of which `progress` has the rounds and the lines, and log it."""
+        started = time.perf_counter()
+        state.save(model, progress=progress)
+        self.note_saved(state, progress, time.perf_counter() - started)
+
+    def note_saved(self, state: StateFile, progress: tuple[int, int], seconds: float) -> None:
+        """Log that the state was saved."""
+        rounds, lines = progress
+        took = round(seconds, 3)
+        self._monitor.event("saved", path=state.path, rounds=rounds, lines=lines, seconds=took)
+
+    def note_not_saved(self, state: StateFile, error: UserError) -> None:
+        """Say and log that the state could not be saved."""
+        text = f"the state is not saved, and saving it is tried again: {error}"
+        self._stderr.warn(text, timed=True)
+        self._monitor.event("not saved", path=state.path, reason=error.problem)

@@ -2,15 +2,17 @@
 
     python tests/benchmarks/against.py OTHER_CHECKOUT DATA_FOLDER [--rows 20000] [--repeats 5]
         [--learners ahpatron,arow,shared] [--data phishing,a9a] [--slow-rows 3000]
+        [--row-by-row] [--budget 100]
 
 DATA_FOLDER holds the paper's data sets (NAME.svm.xz). Each is run with the paper's σ and budget, in
-one permutation, cut after `--rows` rows (`--slow-rows` for krls and projectron++). `shared` is
-ahpatron and arow with one active set for three classes, on a made stream.
+one permutation, cut after `--rows` rows (`--slow-rows` for krls and projectron++), in one piece or,
+with `--row-by-row`, by `Player.learn`. `shared` is ahpatron and arow with one active set for three
+classes, on a made stream.
 
 Two processes, one for each checkout, run each pass in turn; short passes more often than
 `--repeats`. The ratio is the least processor time of this checkout over that of the other: below 1,
 this one is faster. `counts` says whether mistakes, updates, margin updates and |S| are equal. With
-other work on the machine, ratios are good to some percent. Row by row: from_python.py.
+other work on the machine, ratios are good to some percent.
 """
 
 from __future__ import annotations
@@ -43,8 +45,10 @@ class Passes:
     def load(self, folder: str, name: str, rows: int) -> None:
         """The first rows of a data set in its permutation, or a made stream of three classes."""
         self.classes = 2
+        self.is_dense = True
         if name != MADE.name:
             self.rows, self.labels = shuffled(Path(folder), name, rows)
+            self.is_dense = isinstance(self.rows, np.ndarray)
             return
         rng = np.random.default_rng(0)
         centre = rng.integers(9, size=5000)
@@ -53,7 +57,9 @@ class Passes:
         self.labels = (centre % 3).astype(np.float64)
         self.classes = 3
 
-    def run(self, rows: int, learner: str, params: Answer, sigma: float) -> Answer:
+    def run(
+        self, rows: int, learner: str, params: Answer, sigma: float, row_by_row: bool
+    ) -> Answer:
         """A pass with those of the parameters that the learner has: time per row, and counts."""
         from ahpatron_cli.core import REGISTRY, Gaussian
 
@@ -71,8 +77,21 @@ class Passes:
         made = REGISTRY[learner](**{name: params[name] for name in known & params.keys()})
         others: Answer = {"classes": self.classes, "seed": (0,), "horizon": rows}
         player = make_player(made, Gaussian(sigma=sigma), **others)
-        piece = sliced(self.rows, slice(0, rows)), self.labels[:rows]
-        spent = seconds(lambda: player.feed(*piece))
+        piece = sliced(self.rows, slice(0, rows))
+        labels = self.labels[:rows]
+        if row_by_row:
+            single = [piece[i] if self.is_dense else piece.slice(i, i + 1) for i in range(rows)]
+            examples = list(zip(single, labels.tolist(), strict=True))
+
+            def learn() -> None:
+                for row, label in examples:
+                    player.learn(row, label)
+        else:
+
+            def learn() -> None:
+                player.feed(piece, labels)
+
+        spent = seconds(learn)
         tally = player.tally
         size = getattr(player, "size", player.f.size)
         counts = [tally.mistakes, tally.updates, tally.margin_updates, size]
@@ -116,11 +135,16 @@ class Worker:
 
 def requests(data: Dataset, options: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
     """What both workers are asked for on a data set, by the name that is printed."""
-    params: dict[str, Any] = {"budget": data.budget, "ridge": data.ridge}
+    params: dict[str, Any] = {"budget": options.budget or data.budget, "ridge": data.ridge}
     if data is MADE:
         params["multiclass"] = "shared"
     for learner in ("ahpatron", "arow") if data is MADE else options.learners:
-        setting = {"learner": learner, "params": params, "sigma": data.sigma}
+        setting = {
+            "learner": learner,
+            "params": params,
+            "sigma": data.sigma,
+            "row_by_row": options.row_by_row,
+        }
         rows = options.slow_rows if learner in SLOW else options.rows
         yield f"{'shared-' * (data is MADE)}{learner}", {"do": "run", "rows": rows, **setting}
 
@@ -144,6 +168,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     for name, default in (("--rows", 20_000), ("--slow-rows", 3000), ("--repeats", 5)):
         parser.add_argument(name, type=int, default=default)
+    parser.add_argument("--budget", type=int)
+    parser.add_argument("--row-by-row", action="store_true")
     parser.add_argument("--learners", default=LEARNERS, type=lambda text: text.split(","))
     parser.add_argument("--data", default=NAMES, type=lambda text: text.split(","))
     options = parser.parse_args()

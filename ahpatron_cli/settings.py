@@ -265,7 +265,8 @@ class Learning(Group):
         metavar="N",
         belongs_to="model",
         usual=True,
-        help="B, the most examples stored; even for ahpatron, ahpatron+ and pomdr. [default: 400]",
+        help="B, the most examples stored; an even number for ahpatron, ahpatron+ and pomdr. "
+        "[default: 400]",
     )
     kernel: str = option(
         "--kernel",
@@ -582,8 +583,8 @@ class Models(Group):
         metavar="N",
         at_least=1,
         requires=("checkpoint", "state"),
-        help="Number of rounds between two saves of --checkpoint [default: 100,000] or --state "
-        "[default: 10,048; a multiple of 64 is made of it].",
+        help="Number of rounds between two saves; with --state, rounded up to a multiple of 64. "
+        "[default: 100,000; with --state 10,048]",
     )
 
 
@@ -772,6 +773,22 @@ class SweptLearning(Learning):
         usual=True,
         help="Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T); of "
         "every chosen learner that has the parameter NAME, LEARNER.NAME=VALUES for one.",
+    )
+
+
+@dataclass(frozen=True)
+class ServedLearning(Learning):
+    """Which learner runs, with which parameters."""
+
+    learner: tuple[str, ...] = option(
+        "-l",
+        "--learner",
+        default=(),
+        metavar="NAME",
+        names_a="learner",
+        belongs_to="model",
+        usual=True,
+        help="Learner to run; FILE.py:CLASS for one of your own. [default: metron]",
     )
 
 
@@ -1199,7 +1216,7 @@ class Server(Group):
 class ServeSettings(Settings):
     """Settings of `serve`."""
 
-    learning: Learning = Learning()
+    learning: ServedLearning = ServedLearning()
     data: Annotated[Data, Only("positive", "classes", "weight", "scale", "warm_up")] = Data()
     tables: Tables = Tables()
     live: Annotated[Live, Without("answers", "on_fault", "max_rate")] = Live()

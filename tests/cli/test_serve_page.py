@@ -11,11 +11,8 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
-from selenium.webdriver import Chrome
-from selenium.webdriver.support.ui import WebDriverWait
-
-from support.browser import needs_browser, open_browser, requests
-from support.served import PATIENCE, Served, started
+from support.browser import Browser, needs_browser, open_browser
+from support.served import Served, started
 
 EVIL = "<script>document.title = 'taken'</script>"
 
@@ -59,59 +56,53 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     yield from open_browser(tmp_path_factory.mktemp("profile"))
 
 
-def shown(browser: Chrome, served: Served, width: int, scheme: str, *, scripts: bool) -> str:
+def shown(
+    browser: Browser, served: Served, width: int, scheme: str = "light", *, scripts: bool = True
+) -> str:
     """Open the page; its address."""
-    browser.get("about:blank")
-    browser.get_log("browser")
-    browser.get_log("performance")
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
     address = f"http://127.0.0.1:{served.port}/"
-    browser.get(address)
+    browser.open(address, width=width, height=900, scheme=scheme, scripts=scripts)
     return address
 
 
-def text_of(browser: Chrome, place: str) -> str:
-    found: str = browser.execute_script(f"return document.querySelector('{place}').innerText")
+def text_of(browser: Browser, place: str) -> str:
+    found: str = browser.script(f"return document.querySelector('{place}').innerText")
     return found
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_it_fits_and_asks_for_nothing_from_elsewhere(
-    browser: Chrome, served: Served, tmp_path: Path, width: int, scheme: str
+    browser: Browser, served: Served, tmp_path: Path, width: int, scheme: str
 ) -> None:
-    address = shown(browser, served, width, scheme, scripts=True)
-    whole = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
+    address = shown(browser, served, width, scheme)
+    whole = browser.command("Page.captureScreenshot", captureBeyondViewport=True)
     (tmp_path / f"page-{width}-{scheme}.png").write_bytes(base64.b64decode(whole["data"]))
-    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    wide, seen = browser.execute_script(
+    browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    wide, seen = browser.script(
         "const page = document.documentElement; return [page.scrollWidth, page.clientWidth]"
     )
     assert wide <= seen <= width
-    assert browser.get_log("browser") == []
-    assert {url.partition("?")[0] for url in requests(browser)} == {address}
-    background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert browser.complaints == []
+    assert {url.partition("?")[0] for url in browser.requests} == {address}
+    background = browser.script("return getComputedStyle(document.body).backgroundColor")
     is_dark = sum(map(int, background[4:-1].split(","))) < 3 * 128
     assert is_dark == (scheme == "dark")
 
 
-def test_labels_are_text(browser: Chrome, served: Served) -> None:
-    shown(browser, served, 1280, "light", scripts=True)
+def test_labels_are_text(browser: Browser, served: Served) -> None:
+    shown(browser, served, 1280)
     assert EVIL in text_of(browser, "#now")
-    assert browser.title == "ahpatron: metron"
+    assert browser.script("return document.title") == "ahpatron: metron"
 
 
-def test_the_drift_is_marked_in_the_curve(browser: Chrome, served: Served) -> None:
-    shown(browser, served, 1280, "light", scripts=True)
-    drifts = browser.execute_script(
+def test_the_drift_is_marked_in_the_curve(browser: Browser, served: Served) -> None:
+    shown(browser, served, 1280)
+    drifts = browser.script(
         "return [...document.querySelectorAll('.chart path.drift')].map(p => p.textContent)"
     )
     rounds = [int(title.rpartition(" ")[2].replace(",", "")) for title in drifts]
@@ -119,33 +110,31 @@ def test_the_drift_is_marked_in_the_curve(browser: Chrome, served: Served) -> No
     assert "drift" in text_of(browser, ".key")
 
 
-def test_figures_update_by_themselves(browser: Chrome, served: Served) -> None:
-    shown(browser, served, 1280, "light", scripts=True)
-    browser.execute_script("document.querySelector('details').open = true")
+def test_figures_update_by_themselves(browser: Browser, served: Served) -> None:
+    shown(browser, served, 1280)
+    browser.script("document.querySelector('details').open = true")
     before = text_of(browser, ".tiles")
     first = served.figure("rounds_total")
     assert served.post("/learn", payments(10, first + 1000, turned=True))[0] == 200
-    WebDriverWait(browser, PATIENCE).until(
-        lambda _: f"{first + 10:,}" in text_of(browser, ".tiles")
-    )
+    browser.wait_until(lambda: f"{first + 10:,}" in text_of(browser, ".tiles"))
     assert f"{first + 10:,}" not in before
-    assert browser.execute_script("return document.querySelector('details').open")
+    assert browser.script("return document.querySelector('details').open")
 
 
 def test_without_scripts_there_are_tables_and_the_page_loads_again(
-    browser: Chrome, served: Served
+    browser: Browser, served: Served
 ) -> None:
-    shown(browser, served, 390, "light", scripts=False)
-    document = browser.page_source
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    shown(browser, served, 390, scripts=False)
+    document = browser.source
+    loads = browser.loads
     assert document.count("<table>") == 4
-    assert '<meta http-equiv="refresh" content="5">' in document
     assert "Mistakes, all rounds" in document
+    browser.wait_until(lambda: browser.loads > loads)
 
 
-def test_it_says_when_the_server_is_gone(browser: Chrome, tmp_path: Path) -> None:
+def test_it_says_when_the_server_is_gone(browser: Browser, tmp_path: Path) -> None:
     server = started(tmp_path, "--label", "fraud")
-    shown(browser, server, 390, "light", scripts=True)
-    assert browser.execute_script("return document.getElementById('lost').hidden")
+    shown(browser, server, 390)
+    assert browser.script("return document.getElementById('lost').hidden")
     server.end()
-    WebDriverWait(browser, PATIENCE).until(lambda _: "does not answer" in text_of(browser, "#lost"))
+    browser.wait_until(lambda: "does not answer" in text_of(browser, "#lost"))

@@ -4,17 +4,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from selenium.webdriver import Chrome
 
 from ahpatron_cli.output.html_page import write_page
-from support.browser import needs_browser, open_browser, requests
+from support.browser import Browser, needs_browser, open_browser
 from support.trials import FOURTEEN, ORIGIN, large_sweep, make_trial
 
 pytestmark = [pytest.mark.slow, needs_browser]
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     yield from open_browser(tmp_path_factory.mktemp("profile"))
 
 
@@ -37,24 +36,17 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_it_fits_and_asks_for_nothing(
-    browser: Chrome, report: str, width: int, scheme: str
+    browser: Browser, report: str, width: int, scheme: str
 ) -> None:
-    browser.get("about:blank")
-    browser.get_log("browser")
-    browser.get_log("performance")
-    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    browser.get(report)
-    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert browser.get_log("browser") == []
-    assert {url for url in requests(browser) if not url.startswith("data:")} == {report}
-    assert browser.title.startswith("ahpatron sweep: a9a")
-    wide, seen = browser.execute_script(
+    browser.open(report, width=width, height=800, scheme=scheme, scripts=True)
+    browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.complaints == []
+    assert {url for url in browser.requests if not url.startswith("data:")} == {report}
+    assert browser.script("return document.title").startswith("ahpatron sweep: a9a")
+    wide, seen = browser.script(
         "const page = document.documentElement; return [page.scrollWidth, page.clientWidth]"
     )
     assert wide <= seen <= width
-    pictures = browser.execute_script("return [...document.images].map(i => i.naturalWidth)")
+    pictures = browser.script("return [...document.images].map(i => i.naturalWidth)")
     assert pictures
     assert min(pictures) > 100

@@ -274,7 +274,7 @@ OTHER_VALUES: dict[str, tuple[Any, ...]] = {
     "features": (2**40,),
     "width": ("wide",),
     "state": ({}, {"state": 3}, {"state": "x"}, {"": 3}),
-    f"{TALLY}mistakes": (100_000,),
+    f"{TALLY}mistakes": (100_000,),  # no entry: they follow from the confusion matrix
     f"{TALLY}near_ties": (-1, 1.0),
     f"{TALLY}rounds": (int("9" * 50), "many", [1]),
     f"{RANDOM}state": ("x", -1),
@@ -309,7 +309,7 @@ OTHER_VALUES: dict[str, tuple[Any, ...]] = {
     f"{F}gram": (np.ones((3, 3)), None),
     f"{F}points.class": ("Expansion", "Points", "SparsePoints"),
     f"{F}points.rows": (first(np.inf), np.zeros((30, 7)), np.zeros((30, 1)), np.ones(30)),
-    f"{F}points.largest": (-1.0,),
+    f"{F}points.largest": (-1.0,),  # no entry: it follows from the rows
 }
 POMDR = {"learner": "pomdr"}
 FOGD = {"learner": "fogd"}
@@ -333,7 +333,8 @@ OTHERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"learner": "skegd"}, {f"{F}features.class": "KernelFeatures"}),
     (SHARED, {f"{F}a": np.zeros((40, 2))}),
     ({"learner": "arow", "classes": 3}, {f"{TALLY}confusion": np.zeros((2, 2), dtype=np.int64)}),
-    ({"learner": "arow"}, {f"{F}C.A": np.eye(3), f"{F}C.V": np.zeros((0, 3))}),
+    ({"learner": "arow"}, {f"{F}head.C.A": np.eye(3), f"{F}head.C.V": np.zeros((0, 3))}),
+    ({"learner": "metron"}, {f"{F}tracker.C.A": np.eye(3), f"{F}tracker.C.V": np.zeros((0, 3))}),
     *(
         (CLASSES, {"labels": labels})
         for labels in ([0.0, 1.0], [0.0, 1.0, 2.0, 3.0], [2.0, 1.0, 0.0])

@@ -32,6 +32,8 @@ KINDS = [
     Case("bsgd", {"maintenance": "project"}),
     Case("bsgd", {"maintenance": "merge"}),
 ]
+SECOND_ORDER = [Case("arow"), Case("metron"), Case("metron", {"tracker": "off"})]
+"""Learners with a covariance."""
 every_kind = pytest.mark.parametrize("case", KINDS, ids=str)
 
 
@@ -73,10 +75,23 @@ def test_degenerate_rows_give_finite_scores_within_the_budget(
         assert np.isfinite(player.f.norm)
         most = player.learner.most_kept
         assert most is None or (player.f.size or 0) <= most
-        C = getattr(player.f, "C", None)
-        if C is not None:  # the covariance stays positive semidefinite
-            least = -1e-12 * np.abs(full(C)).max(initial=0.0)
-            assert np.linalg.eigvalsh(full(C)).min(initial=0.0) >= least
+
+
+@pytest.mark.parametrize("case", SECOND_ORDER, ids=str)
+@pytest.mark.parametrize("kernel", [Gaussian(), Linear()], ids=str)
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_covariances_of_degenerate_rows_stay_positive_semidefinite(
+    case: Case, kernel: Any, name: str
+) -> None:
+    rows = DEGENERATE[name]
+    labels = np.random.default_rng(1).choice([-1.0, 1.0], 300)
+    for form in (rows, compress(rows)):
+        player = player_of(case, kernel, budget=30)
+        player.feed(form, labels)
+        for head in player.f.heads:
+            C = full(head.C)
+            least = -1e-12 * np.abs(C).max(initial=0.0)
+            assert np.linalg.eigvalsh(C).min(initial=0.0) >= least
 
 
 @pytest.mark.parametrize("name", ["ahpatron", "arow", "fogd", "metron"])

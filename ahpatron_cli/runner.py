@@ -813,8 +813,8 @@ def near_tie_warning(records: Iterable[RunRecord]) -> list[str]:
     affected: list[str] = []
     share = 0.0
     for run in records:
-        most = max(SUSPICIOUS_TIES * run.rounds, 10)
-        if run.near_ties > most:
+        limit = max(SUSPICIOUS_TIES * run.rounds, 10)
+        if run.near_ties > limit:
             affected.append(run.learner)
             percentage = 100 * run.near_ties / run.rounds
             share = max(share, percentage)

@@ -213,7 +213,7 @@ _near = partial(isclose, rel_tol=1e-9)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunFacts:
     """What theorems need to know of a run; what its learner does not have keeps its default."""
 
     budget: int = 0
@@ -259,7 +259,7 @@ class Run:
         return factor * self.radius / sqrt(self.budget)
 
 
-def _run_of(params: Params, counts: Counts) -> Run:
+def _run_of(params: Params, counts: Counts) -> RunFacts:
     """The run with these parameters and counts; without counts, before its first round."""
     found = {**counts, **params}
     if found.get("radius") == "inf":
@@ -268,10 +268,10 @@ def _run_of(params: Params, counts: Counts) -> Run:
     if counts.get("halvings"):
         found["zeta"] = counts["zeta"] + 1e-6  # more than rounding errors
     known = {}
-    for field in fields(Run):
+    for field in fields(RunFacts):
         if field.name in found:
             known[field.name] = found[field.name]
-    return Run(**known)
+    return RunFacts(**known)
 
 
 class Term(NamedTuple):
@@ -304,7 +304,7 @@ def _square(f: Comparator, factor: float) -> Term:
     return Term("‖f‖²", factor, f.norm**2)
 
 
-def _margins(run: Run, factor: float) -> Term:
+def _margins(run: RunFacts, factor: float) -> Term:
     """Δ_T, if it is a multiple of |N_T|."""
     return Term("|N_T|", factor, run.margin_updates)
 
@@ -313,11 +313,11 @@ Conditions: TypeAlias = dict[str, bool]
 """The text of each condition, and whether it holds."""
 
 
-def _no_conditions(run: Run) -> Conditions:
+def _no_conditions(run: RunFacts) -> Conditions:
     return {}
 
 
-def _radius(run: Run) -> float:
+def _radius(run: RunFacts) -> float:
     """U: the learner keeps f in this ball, so the theorem holds for comparators in it."""
     return run.radius
 
@@ -337,19 +337,19 @@ class Theorem:
     """The learner of the theorem, then learners that are the same with other defaults."""
     formula: str
     """The bound as text."""
-    terms: Callable[[Comparator, Run], Terms]
+    terms: Callable[[Comparator, RunFacts], Terms]
     """The terms of the bound for a comparator."""
     uses: tuple[str, ...] = ()
-    """Symbols of the other quantities in the formula, as in `Run.quantities`."""
+    """Symbols of the other quantities in the formula, as in `RunFacts.quantities`."""
     counts: Literal["mistakes", "failures"] = "failures"
     """The count that is bounded, as in `Certificate`."""
-    conditions: Callable[[Run], Conditions] = _no_conditions
-    radius: Callable[[Run], float] = _radius
+    conditions: Callable[[RunFacts], Conditions] = _no_conditions
+    radius: Callable[[RunFacts], float] = _radius
     """The largest norm of a comparator."""
     settings: Callable[[Params], Params] = _no_settings
     """Parameters that meet the conditions together with the given ones."""
 
-    def bound(self, f: Comparator, run: Run) -> float:
+    def bound(self, f: Comparator, run: RunFacts) -> float:
         """The bound for a comparator."""
         return _sum(self.terms(f, run))
 
@@ -360,17 +360,17 @@ class Theorem:
         return [text for text, holds in conditions.items() if not holds]
 
 
-def _theorem_1(f: Comparator, run: Run) -> Terms:
+def _theorem_1(f: Comparator, run: RunFacts) -> Terms:
     return _loss(f, 2), _square(f, 1)
 
 
-def _theorem_2(f: Comparator, run: Run) -> Terms:
+def _theorem_2(f: Comparator, run: RunFacts) -> Terms:
     root = sqrt(f.loss)
     mixed = Term("‖f‖·√L_T(f)", 1, f.norm * root)
     return _loss(f, 1), mixed, _square(f, 1)
 
 
-def _theorem_3(f: Comparator, run: Run) -> Terms:
+def _theorem_3(f: Comparator, run: RunFacts) -> Terms:
     """Theorem 3, solved for |M'_T|.
 
     The sum of δ_t/(2λ) telescopes to at most ‖f‖²/(2λ). Corollary 1 is the case λ = 1.
@@ -386,7 +386,7 @@ def _theorem_3(f: Comparator, run: Run) -> Terms:
     )
 
 
-def _corollary_1_conditions(run: Run) -> Conditions:
+def _corollary_1_conditions(run: RunFacts) -> Conditions:
     return {
         "a constant λ_t": run.schedule == "constant",
         "λ = 1": _near(run.step, 1.0),
@@ -395,7 +395,7 @@ def _corollary_1_conditions(run: Run) -> Conditions:
     }
 
 
-def _theorem_3_conditions(run: Run) -> Conditions:
+def _theorem_3_conditions(run: RunFacts) -> Conditions:
     return {
         "a constant λ_t": run.schedule == "constant",
         "λ < 2": run.step < 2,
@@ -403,7 +403,7 @@ def _theorem_3_conditions(run: Run) -> Conditions:
     }
 
 
-def _corollary_2(f: Comparator, run: Run) -> Terms:
+def _corollary_2(f: Comparator, run: RunFacts) -> Terms:
     """Corollary 2: the parts of A are terms of their own, as far as A is positive."""
     U = run.radius
     square = U**2
@@ -421,7 +421,7 @@ def _corollary_2(f: Comparator, run: Run) -> Terms:
     return *parts, rest, root
 
 
-def _corollary_2_conditions(run: Run) -> Conditions:
+def _corollary_2_conditions(run: RunFacts) -> Conditions:
     # λ_t = U/√(U² + |M'_t|) is largest in the first round, where f = 0 and |M'_t| = 1
     largest_step = run.radius / hypot(run.radius, 1)
     return {
@@ -432,7 +432,7 @@ def _corollary_2_conditions(run: Run) -> Conditions:
     }
 
 
-def _theorem_4(f: Comparator, run: Run) -> Terms:
+def _theorem_4(f: Comparator, run: RunFacts) -> Terms:
     """Theorem 4: the terms of the larger of the two sums."""
     ratio = run.ratio
     first = (
@@ -447,12 +447,12 @@ def _theorem_4(f: Comparator, run: Run) -> Terms:
     return max(first, second, key=_sum)
 
 
-def _per_margin_update(a: float, run: Run) -> float:
+def _per_margin_update(a: float, run: RunFacts) -> float:
     """`(a - ε)/(1 - a)`, the factor of |N_T| in Δ_T; negative if ε > a."""
     return (a - run.epsilon) / (1 - a)
 
 
-def _theorem_4_conditions(run: Run) -> Conditions:
+def _theorem_4_conditions(run: RunFacts) -> Conditions:
     rescale = run.rescale
     return {
         "c_t = 0.6": not isinstance(rescale, str) and _near(rescale, 0.6),
@@ -465,7 +465,7 @@ def _theorem_4_conditions(run: Run) -> Conditions:
     }
 
 
-def _theorem_6(f: Comparator, run: Run) -> Terms:
+def _theorem_6(f: Comparator, run: RunFacts) -> Terms:
     """Theorem 6 at γ = 1 - a.
 
     γ is a parameter of the analysis only, and the theorem allows every γ <= 1 - a. If ζ <= 1/2,
@@ -483,7 +483,7 @@ def _theorem_6(f: Comparator, run: Run) -> Terms:
     )
 
 
-def _theorem_6_conditions(run: Run) -> Conditions:
+def _theorem_6_conditions(run: RunFacts) -> Conditions:
     return {
         "c_t = ‖f_t‖/U": run.rescale == "keep",
         "a constant λ_t": run.schedule == "constant",
@@ -494,15 +494,15 @@ def _theorem_6_conditions(run: Run) -> Conditions:
     }
 
 
-def _forgetron_terms(f: Comparator, run: Run) -> Terms:
+def _forgetron_terms(f: Comparator, run: RunFacts) -> Terms:
     return _loss(f, 4), _square(f, 2)
 
 
-def _forgetron_conditions(run: Run) -> Conditions:
+def _forgetron_conditions(run: RunFacts) -> Conditions:
     return {"B >= 84": run.budget >= 84}
 
 
-def _forgetron_radius(run: Run) -> float:
+def _forgetron_radius(run: RunFacts) -> float:
     """`√(B+1) / (4·√ln(B+1))`."""
     size = run.budget + 1
     divisor = 4 * sqrt(log(size))

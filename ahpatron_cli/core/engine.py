@@ -24,8 +24,9 @@ from numpy.typing import ArrayLike
 
 from ahpatron_cli.core.calibration import Calibration
 from ahpatron_cli.core.conversion import Conversion
+from ahpatron_cli.core.counts import Counts
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
-from ahpatron_cli.core.journal import COUNTED, Block, Journal
+from ahpatron_cli.core.journal import Block, Journal
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import SHARED, Learner
 from ahpatron_cli.core.loop import Loop, check_finite
@@ -38,10 +39,6 @@ ALGORITHM = 8
 """Version of the learners: raised when any count on the same stream may have changed."""
 BLOCK = 64
 """Rounds per block. Affects the last bits of scores, but no counts; fixed for a version."""
-UNCOUNTED_BLOCKS = 1024
-"""Scores are counted after so many blocks,"""
-UNCOUNTED_SCORES = 2**20
-"""or after so many numbers."""
 
 
 class Player:
@@ -107,8 +104,7 @@ class Player:
     (4, 3)
     """
 
-    _tally: Tally
-    _uncounted: list[Block]
+    _counts: Counts
     _journal: Journal | None
     _finished = True
     """Whether no learner can have put off a part of the last round."""
@@ -147,8 +143,10 @@ class Player:
         self._has_classes = classes > 2 or growing
         self._set_shape()
         self._loops = self._new_loops(learner, seed, horizon)
-        self.tally = Tally.of(classes)
-        self._calibration = Calibration(classes if self._has_classes else 2, of_classes=growing)
+        self._counts = Counts(
+            Tally.of(classes),
+            Calibration(classes if self._has_classes else 2, of_classes=growing),
+        )
         self._block = block
         self._rounds = 0
         self.conversion = Conversion(self.kernel, dense=self.learner.dense)
@@ -218,34 +216,12 @@ class Player:
     def tally(self) -> Tally:
         """Counts over all rounds so far (computed lazily, or after every 1,024 blocks)."""
         self._count()
-        return self._tally
-
-    @tally.setter
-    def tally(self, tally: Tally) -> None:
-        self._tally = tally
-        self._uncounted = []
+        return self._counts.tally
 
     def _count(self) -> None:
-        """Count the rounds that are pending, and give them to the link for probabilities."""
+        """Count the rounds that wait."""
         self._check_intact()
-        if not self._uncounted:
-            return
-        pending = self._uncounted
-        scores = np.concatenate([one.scores for one in pending])
-        labels = np.concatenate([one.labels for one in pending])
-        tally = copy.copy(self._tally)  # copies: counting may be interrupted
-        tally.count(scores, labels)
-        tally.updates += sum(one.updates for one in pending)
-        tally.margin_updates += sum(one.margin_updates for one in pending)
-        link = copy.copy(self._calibration)
-        link.add(scores, labels)
-        self._complete = False
-        self._uncounted = []
-        self._tally = tally
-        self._calibration = link
-        self._complete = True
-        for one in pending:
-            one.scores = COUNTED  # the journal, which may still have the block, does not need them
+        self._counts.count()
 
     @property
     def is_intact(self) -> bool:
@@ -264,10 +240,8 @@ class Player:
     def calibration(self) -> Calibration:
         """Link from scores to probabilities, fitted to all rounds so far."""
         self._count()
-        link = copy.copy(self._calibration)
-        link.fit()
-        self._calibration = link
-        return link
+        self._counts.fit()
+        return self._counts.calibration
 
     # Learning -----------------------------------------------------------------------------------
 
@@ -339,7 +313,7 @@ class Player:
         finally:
             if not self._rounds:  # no row was learned: the next piece is the first one
                 self.conversion.forget()
-        self._tally.seconds += time.perf_counter() - start
+        self._counts.tally.seconds += time.perf_counter() - start
         return scores
 
     def _has_new_class(self, labels: ArrayLike) -> bool:
@@ -409,8 +383,7 @@ class Player:
         self.classes += 1
         self._options["classes"] = self.classes
         self._set_shape()
-        self._tally = self._tally.with_class()
-        self._calibration = self._calibration.with_class()
+        self._counts.add_class()
         self._is_first_of_class = True
 
     def begin_after(self, before: Player) -> None:
@@ -419,9 +392,10 @@ class Player:
         right = int(tally.confusion.trace())
         answered = int(tally.confusion.sum())
         rounds = tally.rounds
-        self.tally = replace(tally, confusion=np.full((1, 1), rounds), nonpositive_margins=0)
+        of_one_class = np.full((1, 1), rounds)
+        self._counts.tally = replace(tally, confusion=of_one_class, nonpositive_margins=0)
         self._add_class(1.0)
-        self._tally.confusion[0] = [right, answered - right]
+        self._counts.tally.confusion[0] = [right, answered - right]
         self._rounds = rounds
 
     def _copied(self, loop: Loop) -> Loop:
@@ -437,8 +411,7 @@ class Player:
 
     def _learn_block(self, block: Block) -> None:
         """Learn a block and write f(x) to its scores; if this fails, restore the state before."""
-        pending = len(self._uncounted)  # the last block stays uncounted: it can be undone
-        if pending >= UNCOUNTED_BLOCKS or pending * block.scores.size >= UNCOUNTED_SCORES:
+        if self._counts.are_many(block):  # not after the block: `undo_block` needs it uncounted
             self._count()
         journal = self._journal
         if journal is None or (block.first >= journal.ask_from and journal.is_over(block.first)):
@@ -454,7 +427,7 @@ class Player:
                 block.margin_updates += loop.margin_updates
             if block.answered is not None:
                 block.scores = block.answered
-            self._uncounted.append(block)
+            self._counts.waiting.append(block)
             self._rounds = block.first + points.size
             if journal is None:
                 block.points = None
@@ -470,7 +443,7 @@ class Player:
 
         Several players that learn the same row need it, if one of them cannot.
         """
-        last = self._uncounted[-1]
+        last = self._counts.waiting[-1]
         self._complete = False
         self._restore(last.first)
 
@@ -501,7 +474,7 @@ class Player:
                 assert earlier.points is not None
                 unused = np.empty((earlier.points.size, *self._shape))
                 self._run_loops(earlier, earlier.points, unused)
-            self._uncounted = [one for one in self._uncounted if one.first < rounds]
+            self._counts.forget_from(rounds)
             self._rounds = rounds
             self._complete = True
 
@@ -698,8 +671,8 @@ class Player:
         conversion = self.conversion
         with StateReader(state, {}) as reader:
             reader.value("tally", self.tally)
-            reader.value("calibration", self._calibration)
-            self._rounds = self._tally.rounds
+            reader.value("calibration", self._counts.calibration)
+            self._rounds = self._counts.tally.rounds
             conversion.sparse = reader.value("sparse")
             conversion.centre = reader.value("centre")
             if not conversion.is_consistent(begun=self._rounds > 0):

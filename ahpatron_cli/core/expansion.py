@@ -162,7 +162,7 @@ class Expansion(Hypothesis):
     points: Points | None
     norm_drift = 0.0  # largest relative error of the tracked norm at a halving
     _matrix: Gram | None  # K(S,S), if it is kept
-    _room: Floats = np.empty(0)  # memory of K, used again by the next block
+    _buffer: Floats = np.empty(0)  # memory of K, used again by the next block
     # within a block
     _dropped: bool  # whether an example has left S
     _old_rows: Floats  # κ(s, ·) of some examples of S
@@ -223,10 +223,10 @@ class Expansion(Hypothesis):
         self.successor = None
         self.scale = 1.0
         needed = m * columns
-        if needed > len(self._room):  # reuse memory: allocating per block is slow
-            self._room = np.empty(2 * needed)
-        room = self._room[:needed].reshape(m, columns)
-        self.K = self.kernel.between(block, points, room)
+        if needed > len(self._buffer):  # reuse memory: allocating per block is slow
+            self._buffer = np.empty(2 * needed)
+        table = self._buffer[:needed].reshape(m, columns)
+        self.K = self.kernel.between(block, points, table)
         self._flat = self.K.reshape(-1)
         self.diagonal = self.kernel.diagonal(block)
         self._open_columns()

@@ -126,8 +126,8 @@ class FourierFeatures(Features):
     def __call__(self, block: Points) -> Floats:
         size = block.size
         count = self.count
-        room = np.empty((size, count))
-        angles = block.times(self.frequencies, room)
+        memory = np.empty((size, count))
+        angles = block.times(self.frequencies, memory)
         z = np.empty((size, 2 * count))
         length = 1 / math.sqrt(count)
         rows = max(2**15 // count, 1)  # as many as fit the CPU cache

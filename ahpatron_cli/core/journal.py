@@ -7,8 +7,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ahpatron_cli.core.loop import Loop
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
@@ -37,10 +35,6 @@ class Block:
     margin_updates: int = 0
     answered: Floats | None = None
     """The scores to count instead, if the labels came late."""
-
-
-COUNTED: Floats = np.empty(0)
-"""In place of the scores of blocks that were counted."""
 
 
 class Journal:

@@ -77,10 +77,7 @@ class Loop:
         learner = self.learner
         f = self.f
         first = self.first
-        weights = self.weights
         update = learner.update
-        updates = 0
-        margin_updates = 0
         scores = [0.0] * len(labels)
         values = f.values
         rounding = f.rounding
@@ -98,12 +95,12 @@ class Loop:
                 # as in `_update`, inlined: a call would take 2 % of the time
                 learner.round = first + t
                 f.t = t
-                if weights is not None:
-                    learner.weight = weights[t]
+                if self.weights is not None:
+                    learner.weight = self.weights[t]
                 if update(f, y, margin) is not False:
-                    updates += 1
+                    self.updates += 1
                     if margin > 0.0:
-                        margin_updates += 1
+                        self.margin_updates += 1
                 if f.successor is not None:
                     f = self._succeed()
                 values = f.values
@@ -112,8 +109,6 @@ class Loop:
                 empty = f.size == 0
                 below = learner.update_below
                 call = learner.next_call - first
-        self.updates = updates
-        self.margin_updates = margin_updates
         return scores
 
     def _class_rounds(self, labels: Floats) -> Floats:

@@ -70,7 +70,7 @@ class MetricExpansion(SecondOrder):
         self.block = block
 
     def close(self) -> None:
-        self.count(self.m)
+        self.count_until(self.m)
         self._close()
 
     def _close(self) -> None:
@@ -89,11 +89,11 @@ class MetricExpansion(SecondOrder):
 
     def leave_block(self) -> None:
         """Close the block after the current round; the engine opens the rest of it again."""
-        self.count(self.t + 1)
+        self.count_until(self.t + 1)
         self._close()
         self.reopen()
 
-    def count(self, stop: int) -> None:
+    def count_until(self, stop: int) -> None:
         """Add the examples of the block up to round `stop` to the statistics of the metric."""
         if stop > self._counted:
             passed = self.block.slice(self._counted, stop)
@@ -103,7 +103,7 @@ class MetricExpansion(SecondOrder):
     def at(self, points: Points) -> Floats:
         return super().at(self.metric.weighted(points))
 
-    def change(self, t: int, tolerance: float) -> bool:
+    def change_metric(self, t: int, tolerance: float) -> bool:
         """Change the metric between two blocks, and convert f, which must not be empty.
 
         False if the metric hardly differs from the current one, which then stays.
@@ -192,14 +192,14 @@ def relevances(fs: Sequence[Any]) -> dict[int, Relevance]:
     return found
 
 
-def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
-    """The `most` columns of largest relevance, with the relevance."""
+def most_relevant(fs: Sequence[Any], count: int) -> list[tuple[int, float]]:
+    """The `count` columns of largest relevance, with the relevance."""
     found = relevances(fs)
 
     def by_relevance(column: int) -> tuple[float, int]:
         return -found[column].value, column
 
-    largest = sorted(found, key=by_relevance)[:most]
+    largest = sorted(found, key=by_relevance)[:count]
     return [(column, found[column].value) for column in largest]
 
 
@@ -283,7 +283,7 @@ def _raise_diagonal(A: Floats, by: float) -> None:
 def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
     """Select examples whose squared distance to the span of those before exceeds `tolerance`.
 
-    Returns L⁻¹·K[kept], with L the Cholesky factor of K[kept, kept], and the indices `kept`.
+    Returns L⁻¹·K[stays], with L the Cholesky factor of K[stays, stays], and the indices `stays`.
     """
     L, failed = dpotrf(K.T, lower=1)
     if not failed:
@@ -292,18 +292,18 @@ def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
             return L.T, np.arange(len(K))
     rows = np.empty_like(K)
     left = K.diagonal().copy()  # squared distances to the span
-    kept: list[int] = []
+    stays: list[int] = []
     for i in range(len(K)):
-        squared = left.item(i)
-        if not squared > tolerance:
+        residual = left.item(i)
+        if not residual > tolerance:
             continue
-        row = rows[len(kept)]
+        row = rows[len(stays)]
         row[:] = K[i]
-        if kept:
-            earlier = rows[: len(kept)]
+        if stays:
+            earlier = rows[: len(stays)]
             dgemv(-1.0, earlier.T, earlier[:, i], 1.0, row, overwrite_y=1)
-        row /= math.sqrt(squared)
+        row /= math.sqrt(residual)
         left -= row * row
-        kept.append(i)
-    numbers = np.array(kept, dtype=np.int64)
-    return rows[: len(kept)], numbers
+        stays.append(i)
+    numbers = np.array(stays, dtype=np.int64)
+    return rows[: len(stays)], numbers

@@ -43,8 +43,8 @@ def _is_whole(number: float) -> bool:
     return number == int(number)
 
 
-class Options(TypedDict, total=False):
-    """What a declaration may say of a parameter: fields of `Spec`."""
+class SpecFields(TypedDict, total=False):
+    """What a declaration may say of a parameter besides its kind: fields of `Spec`."""
 
     formula: str | None
     derive: Callable[[Any], Value] | None
@@ -157,7 +157,7 @@ def _declare(spec: Spec, default: Value | None) -> Any:
 
 
 def integer(
-    symbol: str, meaning: str, default: int | None = None, **options: Unpack[Options]
+    symbol: str, meaning: str, default: int | None = None, **options: Unpack[SpecFields]
 ) -> Any:
     """Declare an integer parameter; `options` are fields of `Spec`."""
     spec = Spec(int, symbol, meaning, **options)
@@ -165,7 +165,7 @@ def integer(
 
 
 def real(
-    symbol: str, meaning: str, default: float | str | None = None, **options: Unpack[Options]
+    symbol: str, meaning: str, default: float | str | None = None, **options: Unpack[SpecFields]
 ) -> Any:
     """Declare a real parameter; `options` are fields of `Spec`."""
     spec = Spec(float, symbol, meaning, **options)
@@ -190,7 +190,7 @@ class WithBudget(Protocol):
 
 
 def as_in(
-    kind: type[Declared], name: str, default: Value | None = None, **changes: Unpack[Options]
+    kind: type[Declared], name: str, default: Value | None = None, **changes: Unpack[SpecFields]
 ) -> Any:
     """Declare a parameter like that of another class, with another default and changes."""
     declared = kind.specs()[name]

@@ -199,18 +199,18 @@ class Head(Stateful):
         """K·A·k of a round t whose products were not fetched."""
         return self._products.move(t)
 
-    def join(self, d: Floats, squared: float) -> None:
+    def join(self, d: Floats, residual: float) -> None:
         """Extend C by the current example x, which joins S with coefficient 0: `C += d·dᵀ/δ²`.
 
-        d is the projection of x onto the span of S, by column, with -1 for x; `squared` is δ².
+        d is the projection of x onto the span of S, by column, with -1 for x; `residual` is δ².
         """
         if not self._ready:
             self.prepare()
         count = self.C.count
         product = dgemv(1.0, self.f.K.T, d, trans=1)
         self._P[count] = product
-        self._sP[count] = product / squared
-        self.C.change(d, 1.0 / squared)
+        self._sP[count] = product / residual
+        self.C.change(d, 1.0 / residual)
         self._joins.append(len(self._log))
         no_step = 0.0 * self.g[0]
         self._log.append((self.f.t, no_step))
@@ -434,13 +434,13 @@ class SecondOrder(SpanExpansion):
 
     def enter(self, tolerance: float) -> None:
         """Add x to S with coefficient 0 if its squared distance to the span exceeds `tolerance`."""
-        d, squared = self.projection()
-        if squared > tolerance:
+        d, residual = self.projection()
+        if residual > tolerance:
             self.alive[self.n + self.t] = True
             self.size += 1
-            self.extend_inverse(d, squared)
+            self.extend_inverse(d, residual)
             for head in self.heads:
-                head.join(d, squared)
+                head.join(d, residual)
 
     def learn(self, step: float | Floats, r: float) -> bool:
         """Update the head by the current example (`Head.learn`)."""

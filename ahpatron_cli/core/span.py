@@ -44,7 +44,7 @@ class SpanExpansion(Expansion):
         "Q": Symmetric,
         "drift": float,
         "_joined": int,
-        "_most": "fixed?",
+        "_limit": "fixed?",
     }
     probe_every = 50
 
@@ -60,14 +60,14 @@ class SpanExpansion(Expansion):
         self.Q = Symmetric()
         self.drift = 0.0
         self._joined = 0
-        self._most = limit  # the name in saved models
+        self._limit = limit
         self.spans = self._has_room()
 
     def _has_room(self) -> bool:
         """Whether S is smaller than the limit."""
-        if self._most is None:
+        if self._limit is None:
             return True
-        return self.size < self._most
+        return self.size < self._limit
 
     def check(self, state: StateReader) -> None:
         super().check(state)
@@ -77,7 +77,7 @@ class SpanExpansion(Expansion):
     def open(self, block: Points, start: int = 0) -> None:
         super().open(block, start)
         if self.spans:
-            self.Q.open(self.columns, room=block.size)
+            self.Q.open(self.columns, changes=block.size)
 
     def close(self) -> None:
         spans = self.spans

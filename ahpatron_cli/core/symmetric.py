@@ -32,7 +32,7 @@ class Symmetric(Stateful):
 
     state_fields: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e"}
     waiting = 32  # number of changes that may stay pending from one block to the next
-    _room: Floats = np.empty(0)
+    _buffer: Floats = np.empty(0)  # memory of V
     _used: Floats = np.empty(0)  # memory of A
     _spare: Floats = np.empty(0)  # memory for A when it grows: both are used in turn
 
@@ -52,19 +52,19 @@ class Symmetric(Stateful):
         """Number of rows of the matrix, between two blocks."""
         return self.V.shape[1]
 
-    def open(self, columns: int, room: int) -> None:
-        """Start a block with this many columns, and room for this many changes, which may grow."""
+    def open(self, columns: int, changes: int) -> None:
+        """Start a block with this many columns; `changes` are expected, but there may be more."""
         waiting = self.V
         count, old_columns = waiting.shape
-        rows = count + room
+        rows = count + changes
         needed = rows * columns
-        if needed > len(self._room):  # reuse memory: allocating per block is slow
-            self._room = np.empty(2 * needed)
-        V = self._room[:needed].reshape(rows, columns)
+        if needed > len(self._buffer):  # reuse memory: allocating per block is slow
+            self._buffer = np.empty(2 * needed)
+        V = self._buffer[:needed].reshape(rows, columns)
         V[:count, :old_columns] = waiting
         V[:count, old_columns:] = 0.0
         self.V = V
-        spare = np.empty(room)
+        spare = np.empty(changes)
         self.s = np.concatenate((self.s, spare))
         self.n = len(self.A)
         self.count = count
@@ -213,16 +213,16 @@ class Symmetric(Stateful):
         """Enlarge A to n rows and columns; the new ones are 0."""
         old = len(self.A)
         needed = n * n
-        room = self._spare
-        if needed > len(room):
-            room = np.empty(2 * needed)
-        A = room[:needed].reshape((n, n), order="F")
+        memory = self._spare
+        if needed > len(memory):
+            memory = np.empty(2 * needed)
+        A = memory[:needed].reshape((n, n), order="F")
         A[:old, :old] = self.A
         A[old:] = 0.0
         A[:, old:] = 0.0
         self.A = A
         self._spare = self._used
-        self._used = room
+        self._used = memory
 
     def whole(self) -> Floats:
         """The matrix with both triangles; only between two blocks, and after `settle`."""

@@ -207,7 +207,7 @@ class TwoMemories(MetricExpansion):
         self.head = Steady(classes)
         self.tracker = Tracker(classes)
         self._budget = budget
-        self._most = None  # Q is kept also if S is full
+        self._limit = None  # Q is kept also if S is full
 
     @property
     def heads(self) -> tuple[Steady, Tracker]:

@@ -13,7 +13,7 @@ from ahpatron_cli.core.certificates import (
     THEOREMS,
     Certificate,
     Comparator,
-    Run,
+    RunFacts,
     Theorem,
     certify,
     comparators,
@@ -98,7 +98,7 @@ def test_settings_meet_the_theorem(theorem: Theorem, given: dict[str, Any]) -> N
 # Formulas -----------------------------------------------------------------------------------------
 
 
-RUN = Run(
+RUN = RunFacts(
     step=0.5,
     epsilon=0.7,
     budget=100,

@@ -77,14 +77,14 @@ class SecondOrderLearner(Learner):
         seen = self.seen
         e = self.loss / seen
         more = 0.0
-        room = 1.0 - f.size / self.budget  # 1 - |S|/B
+        join_below = 1.0 - f.size / self.budget  # 1 - |S|/B
         if self.caution:
             filled = min(1.0, f.size / seen)
             per_round = math.sqrt(filled)  # √(|S|/t)
             share = min(1.0, 8.0 * e**6 * per_round)
             more = self.caution * share
-            room *= 1.0 - 0.8 * self.caution * e**4
-        if f.size < self.budget and margin < room:
+            join_below *= 1.0 - 0.8 * self.caution * e**4
+        if f.size < self.budget and margin < join_below:
             f.enter(self.tolerance)
         return f.learn(step, self.r_at(e, more))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, Unpack, cast
 from ahpatron_cli.core.errors import LimitReachedError, ParameterError
 from ahpatron_cli.core.expansion import Expansion, Hypothesis
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.parameters import Declared, Options, choice, integer, real
+from ahpatron_cli.core.parameters import Declared, SpecFields, choice, integer, real
 from ahpatron_cli.core.state import State, Stateful, StateReader
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def required_rounds(T: int | None, learner: str, *, instead: str = "") -> int:
     return T
 
 
-def shrinkage_parameter(default: float | None = None, **options: Unpack[Options]) -> Any:
+def shrinkage_parameter(default: float | None = None, **options: Unpack[SpecFields]) -> Any:
     """Declare the parameter `shrinkage` (λ)."""
     options["at_least"] = 0
     return real("λ", "strength of the regulariser λ‖f‖²/2", default, **options)

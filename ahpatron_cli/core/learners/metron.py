@@ -226,7 +226,7 @@ class Metron(SecondOrderLearner):
         rounds = since
         if isinstance(f, TwoMemories):
             rounds = self.round + 1  # its metric is never reset
-        if f.change(rounds, self.tolerance):
+        if f.change_metric(rounds, self.tolerance):
             self.metric_changes += 1
             self.effective_features = f.metric.effective
 
@@ -242,9 +242,9 @@ class Metron(SecondOrderLearner):
         updated = False
         lowest = min(steady.margin, tracker.margin)
         if lowest < HINGE:
-            room = 1.0 - f.size / self.budget  # 1 - |S|/B
+            join_below = 1.0 - f.size / self.budget  # 1 - |S|/B
             margin = lowest if self.restarts else steady.margin
-            if f.size < self.budget and margin < room:
+            if f.size < self.budget and margin < join_below:
                 f.enter(self.tolerance)
             if steady.margin < HINGE and not alarm:
                 updated = self._learn(steady)

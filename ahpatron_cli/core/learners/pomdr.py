@@ -42,7 +42,7 @@ class _HintedValues:
 class HintedExpansion(SpanExpansion):
     """Hypothesis `F = f + λ·h`; the hint h is the mean of `y_τ κ(x_τ,·)` over the last M rounds.
 
-    M is `memory`, λ is `hint_weight`; Q is kept while |S| < `most`.
+    M is `memory`, λ is `hint_weight`; Q is kept while |S| < `limit`.
     """
 
     state_fields: ClassVar[Any] = {
@@ -55,8 +55,8 @@ class HintedExpansion(SpanExpansion):
     recent: Points | None
     """Examples of the last M rounds."""
 
-    def __init__(self, kernel: Kernel, memory: int, most: int, hint_weight: float) -> None:
-        super().__init__(kernel, gram=True, limit=most)
+    def __init__(self, kernel: Kernel, memory: int, limit: int, hint_weight: float) -> None:
+        super().__init__(kernel, gram=True, limit=limit)
         self._memory = memory
         self.hint_weight = hint_weight
         self.recent = None
@@ -199,7 +199,7 @@ class POMDR(Learner):
         wanted = round(10 * math.log(self.horizon))
         first = min(wanted, self.budget // 2)  # B_0
         step = self.step_now()
-        return HintedExpansion(kernel, memory=self.memory, most=first, hint_weight=step)
+        return HintedExpansion(kernel, memory=self.memory, limit=first, hint_weight=step)
 
     def step_now(self) -> float:
         """The step λ_t of this round."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import os
 import signal
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 TOKEN = "AHPATRON_TOKEN"
 """The environment variable with the token."""
 GRACE_SECONDS = 2
-"""Time for the rows in flight when the server stops, and then for sending the last answers."""
+"""Time for the rows in flight when the server stops."""
+LAST_SECONDS = 1
+"""Time for sending the last answers, and for clients that are still sending, which are refused."""
 LATENCY = 0.1
 """Seconds after which the server notes that it is to stop."""
 
@@ -158,7 +161,7 @@ class _Front:
             server_header=False,
             proxy_headers=False,
             h11_max_incomplete_event_size=limits.head,
-            timeout_graceful_shutdown=GRACE_SECONDS,
+            timeout_graceful_shutdown=LAST_SECONDS,
         )
         return uvicorn.Server(config)
 
@@ -188,7 +191,7 @@ class _Front:
         self.is_stopping = True
         if self.server is not None and self.thread is not None:
             self.server.should_exit = True
-            self.thread.join(GRACE_SECONDS + 1)
+            self.thread.join(2 * LAST_SECONDS)
 
 
 def _check_installed() -> None:
@@ -246,9 +249,11 @@ def _listening(server: Server) -> socket.socket:
     try:
         return socket.create_server((server.host, server.port), family=family, backlog=1024)
     except OSError as error:
-        reason = error.strerror or error
+        reason, _, _ = (error.strerror or str(error)).partition(" (while")  # the address again
         problem = f"{server.host}, port {server.port}: {reason}"
         hint = "another port: --port N, or --port 0 for any that is free"
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            hint = "--host is an address of this machine, or 0.0.0.0 for all that it has"
         raise UserError(problem, code=ExitCode.CANNOT_CREATE, hint=hint) from None
 
 

@@ -57,12 +57,8 @@ class StateFile(AbstractContextManager["StateFile"]):
 
         If this fails, the file stays as it was.
         """
-        self.write(to_bytes(model), progress=progress)
-
-    def write(self, content: bytes, *, progress: tuple[int, int]) -> None:
-        """Write the bytes of a state, as `save` does."""
         try:
-            write_atomically(self.path, content)
+            write_atomically(self.path, to_bytes(model))
         except UserError:
             self.failures += 1
             raise

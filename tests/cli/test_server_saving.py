@@ -4,6 +4,7 @@ import json
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from ahpatron_cli.live.service import Service
 from ahpatron_cli.live.state_file import StateFile
 from support.command import Ahpatron
 from support.served import PATIENCE
+from support.states import numbers
 
 ROWS = [{"size": number % 7, "kind": "odd" if number % 2 else "even"} for number in range(200)]
 
@@ -59,6 +61,56 @@ def restored(state: StateFile) -> Service:
     return service
 
 
+def saved_beside(
+    service: Service,
+    state: StateFile,
+    monitor: Monitor,
+    exchange: Exchange,
+    writer: ThreadPoolExecutor,
+) -> SavingBeside:
+    assert state.model is not None
+    return SavingBeside(
+        service,
+        service.stream.info,
+        state=state,
+        save=None,
+        options=state.model.header.options,
+        monitor=monitor,
+        stderr=Stderr(),
+        exchange=exchange,
+        writer=writer,
+    )
+
+
+def test_a_state_is_that_of_its_round_although_it_is_written_later(ahpatron: Ahpatron) -> None:
+    """What is written is a copy, which the rows learned meanwhile do not change."""
+    state_path = str(ahpatron.folder / "s.npz")
+    options = ("--label", "kind", "--classes", "even,odd", "-B", "20", "--save-every", 64)
+    for stop, path in ((64, state_path), (128, str(ahpatron.folder / "whole.npz"))):
+        found = ahpatron("run", "-", *options, "--state", path, stdin=lines(0, stop))
+        assert found.code == 0
+    exchange = Exchange()
+    writer = ThreadPoolExecutor(1)
+    may_write = threading.Event()
+    writer.submit(may_write.wait)
+    monitor = Monitor(None, None, show=print, warn=pytest.fail)
+    with StateFile(state_path, None, 64) as state, exchange.lines:
+        service = restored(state)
+        saving = saved_beside(service, state, monitor, exchange, writer)
+        with exchange.lock:
+            for batch in service.stream.batches(first_round=64):
+                for _ in service.answers(batch):
+                    saving.save_if_due()
+        assert service.run.rounds == 192
+        may_write.set()
+        writer.shutdown()
+        exchange.close()
+    found_numbers = numbers(Path(state_path))
+    expected = numbers(ahpatron.folder / "whole.npz")
+    differing = {path for path, value in found_numbers.items() if value != expected[path]}
+    assert differing <= {"live.counts.lines"}  # which the session counts
+
+
 @pytest.mark.parametrize("is_fast", [False, True], ids=["later", "at once"])
 def test_a_server_ends_although_saves_wait_for_its_lock(ahpatron: Ahpatron, is_fast: bool) -> None:
     """While rows of one request are learned, a state is written, and the note that it is saved
@@ -73,17 +125,7 @@ def test_a_server_ends_although_saves_wait_for_its_lock(ahpatron: Ahpatron, is_f
     monitor = Monitor(str(log), None, show=print, warn=pytest.fail)
     with StateFile(state_path, None, 64) as state, exchange.lines:
         service = restored(state)
-        saving = SavingBeside(
-            service,
-            service.stream.info,
-            state=state,
-            save=None,
-            options={},
-            monitor=monitor,
-            stderr=Stderr(),
-            exchange=exchange,
-            writer=writer,
-        )
+        saving = saved_beside(service, state, monitor, exchange, writer)
 
         def learn() -> None:
             with exchange.lock:

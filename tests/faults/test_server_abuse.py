@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from http.client import HTTPMessage
 from pathlib import Path
 from typing import Any
 
@@ -348,23 +349,39 @@ def slow_rows(count: int, first: int = 0) -> list[dict[str, Any]]:
 
 def test_more_requests_than_may_wait_are_refused(tmp_path: Path) -> None:
     served = started(tmp_path, "--label", "y", "-B", "400")
-    body = json.dumps(slow_rows(3000)).encode()
+    row = json.dumps(slow_rows(1)[0]).encode()
     count = 2 * Limits().waiting
+    learned = 0
+    refused: list[HTTPMessage] = []
     with ThreadPoolExecutor(count + 1) as pool:
-        first = pool.submit(served.ask, "POST", "/learn", body, **JSON)
-        row = json.dumps(slow_rows(1)[0]).encode()
-        while not first.done():
+        while not refused:
+            assert learned < 100_000
+            long = pool.submit(served.post, "/learn", slow_rows(3000))
+            while served.figure("rounds_total") == learned:  # it is not there yet
+                time.sleep(0.01)
             found = [pool.submit(served.ask, "POST", "/learn", row, **JSON) for _ in range(count)]
             answers = [one.result() for one in found]
-            statuses = {status for status, _, _ in answers}
-            assert statuses <= {200, 429}
+            assert {status for status, _, _ in answers} <= {200, 429}
             refused = [headers for status, _, headers in answers if status == 429]
-            if refused:
-                assert refused[0]["Retry-After"]
-                break
-        assert refused
-        assert first.result()[0] == 200
+            assert long.result()[0] == 200
+            learned = served.figure("rounds_total")
+    assert refused[0]["Retry-After"]
     served.end()
+
+
+def test_a_body_that_is_not_complete_at_the_end_is_refused(tmp_path: Path) -> None:
+    served = started(tmp_path, *OPTIONS, "--state", "s.npz")
+    assert served.post("/learn", {"key": "a", "x": 1, "y": 1})[0] == 200
+    with connected(served) as client:
+        client.sendall(request("/learn", b'{"key": "b"', "Content-Length: 1000"))
+        served.process.send_signal(signal.SIGTERM)
+        assert client.recv(1 << 16).startswith(b"HTTP/1.1 503 ")
+    code, err = served.end()
+    assert code == 143
+    assert "Traceback" not in err
+    again = started(tmp_path, "--state", "s.npz")
+    assert again.figure("rounds_total") == 1
+    again.end()
 
 
 def test_requests_in_flight_are_finished_and_others_are_refused_at_the_end(

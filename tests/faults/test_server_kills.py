@@ -6,8 +6,10 @@ killed.
 
 import http.client
 import random
+import resource
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from ahpatron_cli.model_file import load_model
-from support.served import Served, started
+from support.served import PATIENCE, Served, started
 from support.states import numbers
 
 EVERY = 64
@@ -139,3 +141,41 @@ def test_a_server_that_is_ended_loses_no_row_that_was_answered(tmp_path: Path, c
     expected = whole(tmp_path, stream)
     tallies = [path for path in expected if ".tally." in path or ".live" in path]
     assert {path: found[path] for path in tallies} == {path: expected[path] for path in tallies}
+
+
+def shows(served: Served, text: str) -> bool:
+    return text in served.ask("GET", "/")[1].decode()
+
+
+@pytest.mark.parametrize("ends_full", [False, True], ids=["room again", "full at the end"])
+def test_a_full_disk_leaves_the_state_as_it_was(tmp_path: Path, ends_full: bool) -> None:
+    """Saving is tried again; rows are answered meanwhile."""
+    client = Client(tmp_path, rows(5 * EVERY), "s.npz")
+    served = client.life()
+    assert client.send(served, 0, EVERY) == EVERY
+    assert served.end()[0] == 143
+    before = (tmp_path / "s.npz").read_bytes()
+    served = client.life()
+    room = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE)
+    full = (len(before) // 2, room[1])  # no file may grow beyond it
+    resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, full)
+    assert client.send(served, EVERY, 3 * EVERY) == 3 * EVERY
+    deadline = time.monotonic() + PATIENCE
+    while not shows(served, "could not be saved"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert (tmp_path / "s.npz").read_bytes() == before
+    if not ends_full:
+        resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, room)
+        assert client.send(served, 3 * EVERY, 4 * EVERY) == 4 * EVERY
+        while shows(served, "could not be saved"):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert client.done == 4 * EVERY
+    code, err = served.end()
+    assert code == (74 if ends_full else 143)
+    assert "not saved" in err
+    assert client.done == (1 if ends_full else 4) * EVERY
+    found = client.finish()
+    expected = whole(tmp_path, client.stream)
+    assert {path: value for path, value in found.items() if value != expected[path]} == {}

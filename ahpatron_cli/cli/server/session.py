@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import signal
 import time
 from collections.abc import Callable
@@ -17,7 +18,6 @@ from ahpatron_cli.cli.server.history import History, PageMonitor
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.live.monitor import exposition
-from ahpatron_cli.model_file import to_bytes
 from ahpatron_cli.output.formats import json_text
 from ahpatron_cli.output.inspect_text import model_document
 from ahpatron_cli.signals import raise_on_signals, watch
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 
 class SavingBeside(Saving):
-    """Saves the state in a thread of its own while requests are answered; the last time, waits."""
+    """Saves a copy of the state in a thread of its own, while requests are answered.
+
+    The last time, the learner waits.
+    """
 
     def __init__(
         self, *arguments: Any, exchange: Exchange, writer: ThreadPoolExecutor, **options: Any
@@ -55,9 +58,9 @@ class SavingBeside(Saving):
         if self._writing is not None and not self._writing.done():
             return  # it is still behind, and will be asked for again
         started = time.perf_counter()
-        content = to_bytes(model)
-
-        written = self._writer.submit(state.write, content, progress=progress)
+        # Arrays of the model are those that the learner changes when this thread goes on.
+        copied = copy.deepcopy(model)
+        written = self._writer.submit(state.save, copied, progress=progress)
 
         def note() -> None:
             error = written.exception()
@@ -101,6 +104,14 @@ class ServedSession(LiveSession):
 
     def end(self) -> str | None:
         return self.asked_by
+
+    @property
+    def first_rows(self) -> int:
+        """Number of rows with labels that the learner still has to see before its first answer."""
+        preparation = self.job.stream_preparation
+        if self.stream is not None or self.beginning.model is not None or not preparation.waits:
+            return 0
+        return preparation.data.warm_up
 
     # In place of files and signals ----------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,31 @@ def test_every_route_is_described(server: Served) -> None:
     routes = {"/", "/predict", "/learn", "/label", "/health", "/metrics", "/model"}
     assert set(document["paths"]) == routes | {"/openapi.json"}
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", document["info"]["version"])
+
+
+@pytest.mark.parametrize("path", ["/predict", "/learn", "/label"])
+def test_every_answer_is_described(server: Served, path: str) -> None:
+    """Each status is one of its path, and an object has the fields of its schema."""
+    document = json.loads(server.ask("GET", "/openapi.json")[1])
+    described = document["paths"][path]["post"]["responses"]
+    schemas = document["components"]["schemas"]
+    row = {"payment": f"o{path}", "amount": 1, "fraud": 1}
+    bodies = [row, [row], {**row, "amount": "x"}, [1], "x", [{}] * 10_001, {"payment": "o"}]
+    bodies += [{"payment": "never", "fraud": 1}]
+    found = [server.ask("POST", path, json.dumps(body).encode(), **JSON) for body in bodies]
+    found.append(server.ask("POST", path, b"{", **JSON))
+    found.append(server.ask("POST", path, ROW))
+    found.append(server.ask("POST", path, ROW, **JSON, Host="example.org"))
+    statuses = {status for status, _, _ in found}
+    assert {400, 403, 413, 415} < statuses <= set(map(int, described))
+    for status, text, _ in found:
+        answer = json.loads(text)
+        schema = schemas["Answer" if status == 200 else "Error"]
+        for one in answer if isinstance(answer, list) else [answer]:
+            if "error" in one:
+                schema = schemas["Error"]
+            assert set(schema["required"]) <= set(one)
+            assert set(one) - {"payment"} <= set(schema["properties"])
 
 
 def test_long_headers_are_described_for_every_route_that_refuses_them(server: Served) -> None:
@@ -374,6 +400,39 @@ def test_a_port_that_is_taken_is_refused_with_a_hint(server: Served, tmp_path: P
     assert "--port" in run.stderr
 
 
+def test_an_address_of_another_machine_is_refused_with_a_hint(tmp_path: Path) -> None:
+    command = [*COMMAND, *OPTIONS, "--host", "192.0.2.1"]  # of documentation, so of no machine
+    environment = {**os.environ, "AHPATRON_TOKEN": "secret"}
+    run = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert run.returncode == 73
+    assert "--host" in run.stderr
+    assert "--port" not in run.stderr
+
+
+# Rows that the learner needs before its first answer ----------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["--scale=standard", "--missing=mean", "--warm-up=100"])
+def test_what_would_wait_for_the_first_rows_is_refused(tmp_path: Path, option: str) -> None:
+    """Requests that wait would fill the queue, and keep out the rows that they wait for."""
+    options = ("--label", "fraud", "-B", "50", "--state", "s.npz", option)
+    if not option.startswith("--warm-up"):
+        options += ("--warm-up", "100")
+    rows = [{**row, "payment": None} for row in payments(101)]
+    served = started(tmp_path, *options)
+    status, error = served.post("/predict", without_label(rows[0]))
+    assert (status, "100" in error["error"]) == (503, True)
+    assert served.post("/learn", rows[:99])[0] == 503
+    assert served.post("/learn", rows[:100])[0] == 200
+    assert served.post("/predict", without_label(rows[100]))[0] == 200
+    served.end()
+    again = started(tmp_path, *options)
+    assert again.post("/predict", without_label(rows[100]))[0] == 200
+    again.end()
+
+
 # Signals and states -------------------------------------------------------------------------------
 
 
@@ -569,6 +628,18 @@ def test_the_page_says_where_the_state_is_saved(
     page = served.ask("GET", "/")[1].decode()
     served.end()
     assert f"; {said}</p>" in page
+
+
+def test_the_page_says_when_the_state_was_saved_last(tmp_path: Path) -> None:
+    options = (*OPTIONS, "--state", "s.npz")
+    served = started(tmp_path, *options)
+    served.post("/learn", payments(2))
+    served.end()
+    saved = datetime.fromtimestamp((tmp_path / "s.npz").stat().st_mtime)
+    again = started(tmp_path, *options)
+    page = again.ask("GET", "/")[1].decode()
+    again.end()
+    assert f"; state in s.npz, saved last {saved:%Y-%m-%d %H:%M:%S}</p>" in page
 
 
 def test_the_page_needs_nothing_from_elsewhere(server: Served) -> None:

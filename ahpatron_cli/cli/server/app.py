@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -18,11 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ahpatron_cli import __version__
 from ahpatron_cli.cli.live_stream import LiveStream
 from ahpatron_cli.cli.server import page
 from ahpatron_cli.cli.server.exchange import Closed, Fault
 from ahpatron_cli.cli.server.guard import Guard, Refused, Row
+from ahpatron_cli.cli.server.openapi import document
 from ahpatron_cli.cli.server.session import ServedSession
 from ahpatron_cli.cli.server.view import view_of
 from ahpatron_cli.data.cells import MISSING
@@ -133,16 +132,26 @@ class _Routes:
             raise _stopping()
         async with self._guard.body(request) as body:
             rows, is_list = self._guard.rows(body)
+            lines = [line_of(row) for row in rows]
+            self._check_first_rows(len(lines) if line_of == self._with_label else 0)
             if exchange.waiting >= self._guard.limits.waiting:
                 raise Refused(429, "too many requests are waiting")
             try:
-                answers = await exchange.ask([line_of(row) for row in rows])
+                answers = await exchange.ask(lines)
             except Closed:
                 raise _stopping() from None
         self._session.history.note_request(len(rows), time.perf_counter() - started)
         if is_list:
             return _json(b"[" + b",".join(answer.body for answer in answers) + b"]")
         return _json(answers[0].body, answers[0].status)
+
+    def _check_first_rows(self, labelled: int) -> None:
+        """Refuse what would wait for an answer until others have sent the first rows."""
+        needed = self._session.first_rows
+        at_once = min(needed, self._guard.limits.rows)
+        if labelled < at_once:
+            problem = f"the learner begins with {needed:,} rows with labels, which it needs first"
+            raise Refused(503, f"{problem}; send /learn a list of at least {at_once:,}")
 
     async def _look(self, request: Request, look: Callable[[LiveStream], T]) -> T:
         """What `look` finds at the learner, while this has nothing to do."""
@@ -190,8 +199,7 @@ class _Routes:
     async def openapi(self, request: Request) -> Response:
         """The description of all this for machines."""
         self._guard.check(request)
-        text = Path(__file__).with_name("openapi.json").read_text("utf-8")
-        return _json(text.replace('"VERSION"', f'"{__version__}"').encode())
+        return _json(msgspec.json.encode(document()))
 
 
 def _stopping() -> Refused:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from ahpatron_cli.answers import NO_ANSWER
-from ahpatron_cli.live.monitor import Monitor, timestamp
+from ahpatron_cli.live.monitor import Monitor
 
 if TYPE_CHECKING:
     from ahpatron_cli.live.service import AnsweredRows
@@ -66,7 +66,7 @@ class History:
     """The past of a service, as far as the page shows it."""
 
     def __init__(self) -> None:
-        self.since = timestamp()
+        self.since = datetime.now()
         """When the server was started."""
         self.not_saved: str | None = None
         """Why the state could not be saved the last time."""

@@ -9,6 +9,7 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -22,6 +23,8 @@ HEIGHT = 200
 """Units of the picture of the curve, which is stretched to its box."""
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
 """Largest mistake rates that the picture of the curve can show."""
+_TIME = "%Y-%m-%d %H:%M:%S"
+"""How moments are written, in the time zone of the server."""
 
 
 class ClassFigures(NamedTuple):
@@ -45,9 +48,12 @@ class View:
     """What the page shows."""
 
     learner: str
-    since: str
+    since: datetime
     """When the server was started."""
     state: str | None
+    """The file of the state."""
+    saved: datetime | None
+    """When the state was saved last."""
     warnings: Sequence[str]
     window: int
     window_rate: float | None
@@ -119,8 +125,10 @@ def _percent(share: float | None, digits: int = 2) -> str:
 def _now(view: View) -> Iterator[str]:
     """The parts of the page, from top to bottom."""
     yield f"<h1>ahpatron: {_text(view.learner)}</h1>"
-    state = f"; state in {view.state}" if view.state else "; no --state: nothing is saved"
-    yield f'<p class="notes">Running since {_text(view.since)}{_text(state)}</p>'
+    state = f"state in {view.state}" if view.state else "no --state: nothing is saved"
+    if view.saved:
+        state += f", saved last {view.saved:{_TIME}}"
+    yield f'<p class="notes">Running since {view.since:{_TIME}}; {_text(state)}</p>'
     for warning in view.warnings:
         yield f'<p class="warning">{_text(warning)}</p>'
     yield _tiles(view)

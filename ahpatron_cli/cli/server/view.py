@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli.server.page import ClassFigures, Relevance, View
@@ -33,10 +34,12 @@ def view_of(stream: LiveStream, history: History) -> View:
         warnings.append(f"the state could not be saved: {history.not_saved}")
     schema = stream.dataset.encoder.schema
     state = stream.saving.state
+    saved_at = stream.saving.saved_at
     return View(
         learner=run.setup.learner,
         since=history.since,
         state=None if state is None else state.path,
+        saved=None if saved_at is None else datetime.fromtimestamp(saved_at),
         warnings=warnings,
         window=0 if run.recent is None else run.recent.size,
         window_rate=figures.recent_rate if run.rounds else None,

@@ -32,6 +32,7 @@ def learners(names: Names = None, *, settings: LearnersSettings) -> ExitCode:
     With the NAME of a learner: the rule, how it deviates from its publication, parameters, values
     worth trying, and the publication.
     """
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.core import KERNELS, REGISTRY
     from ahpatron_cli.core.registry import find_learner
     from ahpatron_cli.output import learners_text
@@ -45,12 +46,14 @@ def learners(names: Names = None, *, settings: LearnersSettings) -> ExitCode:
     words = names or []
     kernels = [KERNELS[name] for name in words if name in KERNELS]
     others = [name for name in words if name not in KERNELS]
-    kinds = [find_learner(name) for name in choose_learners(others)]
+    kinds = {name: find_learner(name) for name in choose_learners(others)}
     if settings.references.bibtex:
         if kernels:
             raise usage(f"{kernels[0].name} is a kernel: --bibtex has the publications of learners")
-        entries = learners_text.bibtex_of(kinds or REGISTRY.values())
+        entries, without = learners_text.bibtex_of((kinds or REGISTRY).values())
         write(lambda _: entries)
+        for reference in without:
+            Stderr().warn(f"no BibTeX entry is known for this publication: {reference}")
     elif words:
         document = learners_text.described_to_json(kinds, kernels)
         show(format, document, learners_text.described_text)

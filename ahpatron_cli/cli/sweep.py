@@ -113,7 +113,7 @@ def _runner(settings: SweepSettings, stderr: Stderr) -> Runner:
 
 def _search(job: SweepJob, folder: Path, stderr: Stderr) -> Search:
     """The trials of a job, and how they are searched; parsed files are stored in `folder`."""
-    from ahpatron_cli.cli.sweep_session import check_axis_of, criterion_of, parse_shard
+    from ahpatron_cli.cli.sweep_session import check_plot_of, criterion_of, parse_shard
     from ahpatron_cli.sweep.plan import Search, plan
     from ahpatron_cli.sweep.summary import MISTAKE_RATE
 
@@ -122,8 +122,8 @@ def _search(job: SweepJob, folder: Path, stderr: Stderr) -> Search:
     part = parse_shard(settings.sweep.shard)
     measured = criterion.metric is not MISTAKE_RATE
     trials = plan(job, folder, stderr.note, warn=stderr.warn, metrics=measured)
-    if settings.reporting.x:
-        check_axis_of(trials, settings.reporting.x)
+    if settings.reporting.x or settings.reporting.panels:
+        check_plot_of(trials, settings.reporting)
     halving = settings.sweep.search == "halving"
     return Search(trials, criterion=criterion, halving=halving, shard=part)
 

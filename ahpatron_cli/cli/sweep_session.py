@@ -20,6 +20,7 @@ from ahpatron_cli.sweep.estimate import estimated_time
 from ahpatron_cli.sweep.grid_ends import grid_ends
 from ahpatron_cli.sweep.plan import Search, learner_and_data
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile, read_results
+from ahpatron_cli.sweep.statistics import FEWEST
 from ahpatron_cli.sweep.summary import (
     METRICS,
     Criterion,
@@ -55,17 +56,21 @@ def parse_shard(text: str | None) -> tuple[int, int]:
     raise usage(f"--shard takes I/N with I from 1 to N, got {text!r}", "for example 1/4")
 
 
-def check_axis_of(trials: Sequence[Trial], x: str) -> None:
-    """Refuse a parameter for the x axis that is not varied in these trials."""
-    from ahpatron_cli.output.pictures import check_axis
+def check_plot_of(trials: Sequence[Trial], reporting: Reporting) -> None:
+    """Refuse --x and --panels if a plot of these trials cannot have them, before they are run."""
+    from ahpatron_cli.output.pictures import check_axis, check_panels, panels_of
 
-    names: list[str] = []
+    names: dict[str, None] = {}
     for group in grouped(trials, learner_and_data):
         varied = varied_numbers([trial.params for trial in group])
-        for name in varied:
-            if name not in names:
-                names.append(name)
-    check_axis(x, names)
+        names.update(dict.fromkeys(varied))
+    axes = list(names)
+    check_axis(reporting.x, axes)
+    if reporting.plot:
+        learners = {trial.learner for trial in trials}
+        data = {trial.data.identity for trial in trials}
+        ranked = min(len(learners), len(data)) >= FEWEST
+        check_panels(panels_of(reporting.panels), ranked=ranked, axes=axes)
 
 
 def stored_trials(path: str | None) -> Mapping[str, Outcome]:

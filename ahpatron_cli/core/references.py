@@ -23,7 +23,8 @@ class Publication:
     venue : str
         The journal, or the title of the proceedings; for a manuscript, where it was submitted.
     in_journal : bool
-        False for a paper in proceedings.
+        False for a paper in proceedings, unless these have volumes with numbers, as a journal has:
+        an entry `@inproceedings` of BibTeX has one of them only.
     published : bool
         False for a manuscript.
     volume, number, pages : str
@@ -187,6 +188,7 @@ PUBLICATIONS: dict[str, Publication] = {
         authors=("Junfan Li", "Shizhong Liao"),
         title="Improved kernel alignment regret bound for online kernel learning",
         venue=_AAAI,
+        in_journal=True,
         volume="37",
         number="7",
         pages="8597-8604",
@@ -205,6 +207,7 @@ PUBLICATIONS: dict[str, Publication] = {
         authors=("Yun Liao", "Junfan Li", "Shizhong Liao", "Qinghua Hu", "Jianwu Dang"),
         title="Ahpatron: A New Budgeted Online Kernel Learning Machine with Tighter Mistake Bound",
         venue=_AAAI,
+        in_journal=True,
         volume="38",
         number="12",
         pages="13782-13789",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -29,15 +30,19 @@ def all_learners_to_json() -> Json:
     }
 
 
-def described_to_json(kinds: Iterable[type[Learner]], kernels: Iterable[type[Kernel]]) -> Json:
-    """Some learners in detail, with their rules, and some kernels, as JSON."""
+def described_to_json(kinds: Mapping[str, type[Learner]], kernels: Iterable[type[Kernel]]) -> Json:
+    """Some learners in detail, with their rules, and some kernels, as JSON.
+
+    `kinds` has the learners by what `-l` takes: a name, or FILE.py:CLASS.
+    """
     details = [
         {
             **_learner_to_json(kind),
+            "given": given,
             "rule": rule_of(kind),
             "deviations": deviations_of(kind),
         }
-        for kind in kinds
+        for given, kind in kinds.items()
     ]
     return {
         "schema": DOCUMENT_VERSION,
@@ -126,9 +131,10 @@ def _without_examples(kind: type[Learner]) -> str:
     return without_examples
 
 
-def bibtex_of(kinds: Iterable[type[Learner]]) -> str:
-    """BibTeX entries of all publications of these learners, each once."""
+def bibtex_of(kinds: Iterable[type[Learner]]) -> tuple[str, list[str]]:
+    """BibTeX entries of all publications of these learners, each once, and those without one."""
     entries = []
+    others = []
     references: list[str] = []
     for kind in kinds:
         references += kind.references
@@ -136,9 +142,12 @@ def bibtex_of(kinds: Iterable[type[Learner]]) -> str:
         if key in PUBLICATIONS:
             publication = PUBLICATIONS[key]
             entries.append(publication.bibtex(key))
-    if not entries:
-        return ""
-    return "\n\n".join(entries) + "\n"
+        else:
+            others.append(key)
+    text = "\n\n".join(entries)
+    if text:
+        text += "\n"
+    return text, others
 
 
 def all_learners_text(document: Json, terminal: Terminal) -> str:
@@ -249,7 +258,8 @@ def _sweep(kind: Json) -> list[str]:
         return []
     grid = [f"-p '{one}'" for one in kind["grid"]]
     options = " ".join(grid)
-    command = f"ahpatron sweep DATA -l {kind['name']} {options} --out results.jsonl"
+    learner = shlex.quote(kind["given"])
+    command = f"ahpatron sweep DATA -l {learner} {options} --out results.jsonl"
     return textwrap.wrap(
         command,
         width=96,

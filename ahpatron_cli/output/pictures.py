@@ -394,16 +394,20 @@ def write_plot(
     """Write the plots of a sweep, a row of panels per data set; the suffix decides the format."""
     format = picture_format(path)
     check_axis(x, axes_of(summary.datasets))
-    _check_panels(summary, chosen)
+    check_panels(chosen, ranked=summary.ranks.p_value is not None, axes=axes_of(summary.datasets))
     content = picture(lambda: draw_sweep(summary, x, chosen), format)
     write_atomically(path, content)
 
 
-def _check_panels(summary: SweepSummary, chosen: Sequence[str]) -> None:
-    """Refuse a choice of panels of which there is none."""
-    if "ranks" in chosen and summary.ranks.p_value is not None:
+def check_panels(chosen: Sequence[str], *, ranked: bool, axes: Sequence[str]) -> None:
+    """Refuse a choice of panels of which there is none.
+
+    `ranked` says whether the learners have mean ranks that can be tested; `axes` are the parameters
+    that are varied.
+    """
+    if "ranks" in chosen and ranked:
         return
-    if "time" in chosen or ("parameter" in chosen and axes_of(summary.datasets)):
+    if "time" in chosen or ("parameter" in chosen and axes):
         return
     problem = f"--panels {','.join(chosen)}: there is no such panel for these results"
     hint = "ranks needs three learners and three data sets, parameter one that is varied"

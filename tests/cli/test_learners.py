@@ -12,7 +12,7 @@ from support.command import Ahpatron
 
 OWN = '''
 from dataclasses import dataclass
-from ahpatron_cli.core import Learner
+from ahpatron_cli.core import Learner, integer
 
 @dataclass
 class Mine(Learner):
@@ -26,6 +26,8 @@ class Mine(Learner):
     name = "mine"
     title = "a Perceptron"
     references = ("A. Author. A title. 2026.", "gentile2001")
+    grid = ("budget=10,20",)
+    budget: int = integer("B", "not observed", default=10)
 
     def update(self, f, y, margin):
         f.add(y)
@@ -92,7 +94,28 @@ def test_an_own_learner_is_shown_with_publications_that_it_names_itself(
     assert "A. Author. A title. 2026." in out
     assert PUBLICATIONS["gentile2001"].title in out
     assert "None at all." in out
-    assert "@article{gentile2001," in ahpatron.succeed("learners", f"{file}:Mine", "--bibtex").out
+    found = ahpatron.succeed("learners", f"{file}:Mine", "--bibtex")
+    assert "@article{gentile2001," in found.out
+    assert "A. Author. A title. 2026." in found.err
+
+
+def test_the_sweep_shown_for_an_own_learner_names_its_file(
+    ahpatron: Ahpatron, rings: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN)
+    (described,) = ahpatron.json("learners", f"{file}:Mine")["learners"]
+    assert described["given"] == f"{file}:Mine"
+    options = [word for values in described["grid"] for word in ("-p", values)]
+    ahpatron.succeed("sweep", rings, "-l", described["given"], *options, "--dry-run")
+
+
+def test_no_bibtex_entry_of_proceedings_has_both_volume_and_number() -> None:
+    """The usual styles of BibTeX print one of them and warn."""
+    for key, publication in PUBLICATIONS.items():
+        entry = publication.bibtex(key)
+        if entry.startswith("@inproceedings"):
+            assert "volume =" not in entry or "number =" not in entry
 
 
 def test_a_kernel_is_shown_with_its_formula_and_parameters(ahpatron: Ahpatron) -> None:

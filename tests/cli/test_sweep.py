@@ -267,6 +267,15 @@ def test_a_sweep_writes_a_picture_and_a_page(pictured: Ahpatron) -> None:
     assert "<html" in pictured.read("p.html")
 
 
+def test_panels_that_a_sweep_cannot_have_are_refused_before_a_trial_is_run(
+    ahpatron: Ahpatron, rings: Path
+) -> None:
+    command = ("sweep", rings, "-l", "rbp", "--out", "r.jsonl", "--plot", "p.svg")
+    assert "no such panel" in ahpatron.refusal(2, *command, "--panels", "ranks")
+    assert "no such panel" in ahpatron.refusal(2, *command, "--panels", "parameter")
+    assert not (ahpatron.folder / "r.jsonl").exists()
+
+
 def test_a_report_writes_the_same_picture_and_page(pictured: Ahpatron) -> None:
     first = {name: (pictured.folder / name).read_bytes() for name in ("p.svg", "p.html")}
     pictured.succeed("report", "r.jsonl", *PICTURES)

@@ -127,6 +127,14 @@ class Option:
         """Whether its value is an integer."""
         return not self.counts and int in self._types
 
+    def fault_of(self, value: int) -> str | None:
+        """Why an integer is not a legal value, as the end of a sentence; None if it is one."""
+        if value < self.at_least:
+            return f"must be at least {self.at_least:,}, got {value}"
+        if value >= self.below:
+            return f"must be less than {self.below:,}, got {value}"
+        return None
+
     @property
     def takes_text(self) -> bool:
         """Whether its value is any text."""
@@ -626,8 +634,8 @@ class Live(Group):
         belongs_to="call",
         metavar="FILE.jsonl",
         requires=("on_fault",),
-        help="With --on-fault skip: append each line that was left out, with its place and the "
-        "reason.",
+        help="Append each line that is left out, with its place and the reason; `run` leaves lines "
+        "out with --on-fault skip only.",
     )
     pending: int = option(
         "--pending",
@@ -1167,9 +1175,9 @@ class RunSettings(Settings):
     order: Order = Order()
     guarantees: Guarantees = Guarantees()
     models: Models = Models()
-    live: Live = Live()
-    operating_point: OperatingPoint = OperatingPoint()
     output: Output = Output()
+    operating_point: OperatingPoint = OperatingPoint()
+    live: Live = Live()
 
 
 @dataclass(frozen=True)

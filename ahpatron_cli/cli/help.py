@@ -18,6 +18,8 @@ WIDEST = 120
 _DEFAULT = "[default: "
 _UNBROKEN = "[default:\N{NO-BREAK SPACE}"
 """No line ends between the word and the value."""
+_GROUPED_FROM = 10_000
+"""The smallest default whose digits are grouped; smaller ones are read without."""
 
 
 class Row(NamedTuple):
@@ -62,9 +64,11 @@ def _option_row(param: Parameter, hidden: frozenset[str]) -> Row:
 def _text(param: Parameter) -> str:
     """The help text of an argument or option, with its default."""
     text: str = getattr(param, "help", None) or ""
-    has_default = isinstance(param.default, int | str)
-    if param.metavar and has_default:
-        text += f" {_DEFAULT}{param.default}]"
+    default = param.default
+    if isinstance(default, int) and default >= _GROUPED_FROM:
+        default = f"{default:,}"
+    if param.metavar and isinstance(default, int | str):
+        text += f" {_DEFAULT}{default}]"
     return text
 
 
@@ -125,10 +129,20 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """All commands."""
+    """All commands, each listed with the whole first line of its help."""
 
     def get_params(self, ctx: Context) -> list[Parameter]:
         return [without_pydantic(param) for param in super().get_params(ctx)]
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the commands with their descriptions, which Typer would cut to one line."""
+        rows = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            text = (command and command.help) or ""
+            rows.append((name, text.split("\n")[0]))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 def _write(formatter: HelpFormatter, rows: Iterable[Row]) -> None:

@@ -39,8 +39,8 @@ LATENCY = 0.1
 """Seconds after which the server notes that it is to stop."""
 
 EXAMPLES = """
-  ahpatron serve --label fraud --classes no,yes --id payment --state payments.npz
-  curl --json '{"payment": "p1", "amount": 131.39, "hour": 14}' localhost:8000/predict
+  ahpatron serve --label fraud --classes no,yes --id payment --state s.npz
+  curl --json '{"payment": "p1", "amount": 131.39}' localhost:8000/predict
   curl --json '{"payment": "p1", "fraud": "no"}' localhost:8000/label
 """
 

@@ -175,10 +175,10 @@ def _integer(option: Option) -> Callable[[str | int], int]:
         try:
             value = int(text)
         except ValueError:
-            raise typer.BadParameter(f"{text!r} is not an integer.") from None
-        if not option.at_least <= value < option.below:
-            limits = f"{option.at_least} and {option.below - 1}"
-            raise typer.BadParameter(f"{value} is not between {limits}.")
+            raise usage(f"{option.flag} must be a whole number, got {text!r}") from None
+        fault = option.fault_of(value)
+        if fault is not None:
+            raise usage(f"{option.flag} {fault}")
         return value
 
     return parse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import shlex
 import textwrap
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,8 @@ from ahpatron_cli.records import DOCUMENT_VERSION, Json, plain_params
 _PARAMETERS = "Parameters (-p NAME=VALUE)"
 _DEVIATIONS = "Deviations\n----------\n"
 _EXAMPLES = "Examples\n--------\n"
+_AFTER_NAME = re.compile(r" +\S.{,12}? {2,}")
+"""What is before the text of a line of a rule: its number, or the name of the step."""
 
 
 def all_learners_to_json() -> Json:
@@ -168,7 +171,7 @@ def _kinds(head: str, kinds: Iterable[Json], terminal: Terminal) -> list[str]:
     for kind in kinds:
         lines.append("")
         lines.append(terminal.strong(kind["name"]))
-        lines += terminal.folded(kind["title"], "  ", "  ")
+        lines += terminal.folded(_about(kind), "  ", "  ")
         lines += _parameters(kind, terminal, indent=4)
     return lines
 
@@ -189,13 +192,22 @@ def _learner_lines(kind: Json, terminal: Terminal) -> list[str]:
         references += terminal.folded(one["text"], "  ", "    ")
     parameters = _parameters(kind, terminal, indent=2)
     return [
-        *terminal.title(kind["name"], kind["title"]),
+        *terminal.title(kind["name"], _about(kind)),
         *_section("Rule", rule, terminal),
         *_section("Deviations from the publication", deviations, terminal),
         *_section(_PARAMETERS, parameters, terminal),
         *_section("Values worth trying", _sweep(kind), terminal),
         *_section("Publications", references, terminal),
     ]
+
+
+def _about(kind: Json) -> str:
+    """The title of a learner or kernel without its name, which stands before it."""
+    title: str = kind["title"]
+    name, _, rest = title.partition(": ")
+    if rest and name.lower() == kind["name"]:
+        return rest
+    return title
 
 
 def _kernel_lines(kind: Json, terminal: Terminal) -> list[str]:
@@ -237,7 +249,7 @@ def _parameters(kind: Json, terminal: Terminal, *, indent: int) -> list[str]:
 
 
 def _paragraphs(text: str, terminal: Terminal) -> list[str]:
-    """Lines of a text: paragraphs are folded, indented lines (formulas) stay as they are."""
+    """Lines of a text: paragraphs are folded, indented lines (formulas) only if too long."""
     lines = list[str]()
     for paragraph in text.split("\n\n"):
         if not paragraph:
@@ -245,11 +257,23 @@ def _paragraphs(text: str, terminal: Terminal) -> list[str]:
         if lines:
             lines.append("")
         if paragraph.startswith(" "):
-            lines += [f"  {terminal.escape(line)}" for line in paragraph.splitlines()]
+            for line in paragraph.splitlines():
+                lines += _formula(line, terminal)
         else:
             words = paragraph.split()
             lines += terminal.folded(" ".join(words), "  ", "  ")
     return lines
+
+
+def _formula(line: str, terminal: Terminal) -> list[str]:
+    """An indented line; what does not fit into the terminal is indented as its text is."""
+    indent = len(line) - len(line.lstrip())
+    text = _AFTER_NAME.match(line)
+    if text is not None:
+        indent = text.end()
+    else:
+        indent += 2
+    return terminal.folded(f"  {line}", rest=" " * (indent + 2))
 
 
 def _sweep(kind: Json) -> list[str]:

@@ -301,9 +301,9 @@ def _checked(key: str, option: Option, value: object) -> object:
         checked = msgspec.convert(value, option.type)
     except ValidationError as error:
         raise usage(f"{key}: {error}") from None
-    if option.is_integer and not option.at_least <= checked < option.below:
-        limits = f"{option.at_least} to {option.below - 1}"
-        raise usage(f"{key} takes {limits}, got {checked}")
+    fault = option.fault_of(checked) if option.is_integer else None
+    if fault is not None:
+        raise usage(f"{key} {fault}")
     return checked
 
 

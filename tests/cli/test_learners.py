@@ -9,6 +9,7 @@ import pytest
 from ahpatron_cli.core import REGISTRY
 from ahpatron_cli.core.references import PUBLICATIONS
 from support.command import Ahpatron
+from support.terminal import in_terminal, lines_of
 
 OWN = '''
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ def test_one_learner_is_shown_with_rule_parameters_grid_and_publication(
     out = ahpatron.succeed("learners", "bogd++").out
     headings = [line for line in out.splitlines() if line and not line.startswith(" ")]
     assert headings == [
-        "bogd++: BOGD++: BOGD that prefers to drop small coefficients (Zhao et al. 2012)",
+        "bogd++: BOGD that prefers to drop small coefficients (Zhao et al. 2012)",
         "Rule",
         "Deviations from the publication",
         "Parameters (-p NAME=VALUE)",
@@ -54,6 +55,12 @@ def test_one_learner_is_shown_with_rule_parameters_grid_and_publication(
 def test_formulas_keep_their_lines(ahpatron: Ahpatron) -> None:
     out = ahpatron.succeed("learners", "krls").out
     assert "      δ² > ν:   a ← a - (e/δ²)·d,  add x with e/δ²,   P ← [P 0; 0 1]\n" in out
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_long_formulas_are_folded_to_the_terminal(columns: int) -> None:
+    text, _ = in_terminal("learners", "metron", columns=columns)
+    assert max(map(len, lines_of(text))) <= columns
 
 
 def test_json_has_all_that_the_text_shows(ahpatron: Ahpatron) -> None:

@@ -85,6 +85,8 @@ OPTIONS = {
 RUN = [
     ("ridge", "-p ridge=1 -p ridge=2"),
     ("radius", "-l avp -p schedule=adaptive"),
+    ("at least 1, got 0", "--repeats 0"),
+    ("less than 2,147,483,647", "--max-features 3000000000"),
     ("degree", "--kernel linear -p degree=2"),
     ("degree", "--kernel polynomial -p degree=0"),
     ("degree", "--kernel polynomial -p degree=auto"),

@@ -1,5 +1,6 @@
 """Options are declared once; earlier spellings work, and are not shown; -h shows the usual ones."""
 
+import re
 import shutil
 from importlib import import_module
 from pathlib import Path
@@ -69,6 +70,18 @@ def _without_times(document: object) -> object:
 def test_the_list_of_commands_describes_them_as_their_help_does(command: str) -> None:
     function = getattr(import_module(f"ahpatron_cli.cli.{command}"), command)
     assert function.__doc__.splitlines()[0] == COMMANDS[command]
+
+
+def test_the_list_of_commands_is_whole_in_a_narrow_terminal(ahpatron: Ahpatron) -> None:
+    shown = ahpatron.succeed("--help", COLUMNS="60").out
+    text = " ".join(shown.split())
+    assert [about for about in COMMANDS.values() if about not in text] == []
+
+
+def test_large_numbers_of_the_help_have_grouped_digits(ahpatron: Ahpatron) -> None:
+    shown = ahpatron.succeed("run", "--help").out
+    assert "[default: 10,000,000]" in shown
+    assert not re.search(r"\d{6}", shown)
 
 
 def test_every_earlier_spelling_is_tested() -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeGuard, TypeVar
 
 import msgspec
@@ -41,10 +38,10 @@ from ahpatron_cli.class_labels import (
     labels_from_texts,
     type_name,
 )
-from ahpatron_cli.core import BLOCK, KERNELS, REGISTRY, Kernel, Learner, Player, find_learner
+from ahpatron_cli.configured import configured, warn_user
+from ahpatron_cli.core import BLOCK, Player
 from ahpatron_cli.core.errors import CoreError, NumericalError, ParameterError
 from ahpatron_cli.core.parameters import Value
-from ahpatron_cli.core.registry import is_path
 from ahpatron_cli.core.rows import (
     CsrRows,
     Floats,
@@ -67,7 +64,7 @@ from ahpatron_cli.errors import UserError
 from ahpatron_cli.explanation import column_relevances
 from ahpatron_cli.model_file import Header, damaged, load_model, model_of, to_bytes
 from ahpatron_cli.output.predictions import label_names
-from ahpatron_cli.runner import Setup, generator_seed
+from ahpatron_cli.runner import generator_seed
 from ahpatron_cli.sigma import MOST_TRIED_ROWS, auto_sigma
 
 if TYPE_CHECKING:
@@ -95,13 +92,9 @@ BLAS = ThreadpoolController().select(user_api="blas")
 PIECE = 64 * BLOCK
 """Number of rows converted at a time, so that X may be a memory map larger than memory."""
 MOST_COLUMNS = 2**31 - 2
-DEFAULT_LEARNER = "metron"
-DEFAULT_KERNEL = "gaussian"
 NAMED = ("budget", "epsilon", "sigma", "horizon")
 NO_LABELS = "no_validation"
 """Value of `y` that tells scikit-learn's `validate_data` that there are no labels."""
-_INTERNAL_PACKAGES = ("ahpatron_cli", "sklearn")
-"""Packages whose lines are not those of a caller in warnings."""
 
 
 class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
@@ -508,7 +501,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         unseen = Unseen()
         table = schema.to_feature_columns(cells, "X", unseen)
         for note in unseen.notes:
-            _warn_user(note)
+            warn_user(note)
         return table
 
     def _spelling_of_rows(self, schema: Schema) -> Spelling:
@@ -531,7 +524,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         cells = options.spelling.cleaned(raw, by_name=options.category)
         schema, warnings_of_columns = infer_schema_without_labels(names, options, [cells], path="X")
         for note in warnings_of_columns:
-            _warn_user(note)
+            warn_user(note)
         self._fitted_schema = schema
         self._table_of_model: Mapping[str, Any] | None = None
         self._checks_names = schema.is_numeric  # as scikit-learn does for columns of numbers
@@ -850,7 +843,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             lost.append(f"--positive {positive:g}")
         if lost:
             options = " and ".join(lost)
-            _warn_user(f"fit and clone do not keep {options} of the loaded model")
+            warn_user(f"fit and clone do not keep {options} of the loaded model")
 
     def _set_classes(self, header: Header, path: str) -> None:
         """Set the classes and their codes from the header of the model at this path."""
@@ -961,106 +954,6 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _refuse_auto(kernel: str) -> float:
-    """The answer to `sigma="auto"` where there are no rows yet."""
-    raise ValueError("sigma='auto' needs rows to choose from: give a number")
-
-
-def configured(
-    learner: str | None,
-    kernel: str | None,
-    given: Mapping[str, Value | None],
-    *,
-    select_sigma: Callable[[str], float] = _refuse_auto,
-) -> tuple[Learner, Kernel]:
-    """Create a learner and a kernel with the given parameters; None selects the default.
-
-    `select_sigma(kernel)` returns the width for `sigma="auto"`.
-    """
-    name = DEFAULT_LEARNER if learner is None else learner
-    kernel_name = DEFAULT_KERNEL if kernel is None else kernel
-    _check_names(name, kernel_name)
-    kind = find_learner(name)
-    own = kind.specs()
-    known = {param: value for param, value in given.items() if value is not None}
-    foreign = [param for param in known if param not in own]
-    if kernel is not None:
-        foreign.append("kernel")
-    if learner is None and foreign:
-        raise _not_of_default(name, foreign[0])
-    _check_known(given, kind, kernel_name)
-    of_kernel = KERNELS[kernel_name].specs()
-    if kind.own_kernel is not None and foreign:
-        unused = " and ".join(sorted(foreign))
-        _warn_user(f"{kind.name} has a kernel of its own and does not use {unused}")
-        of_kernel = {}
-    if "sigma" in of_kernel and known.get("sigma") == "auto":
-        known["sigma"] = select_sigma(kernel_name)
-    legal = own.keys() | of_kernel.keys()
-    used = {param: value for param, value in known.items() if param in legal}
-    setup = Setup.of(name, kernel_name, used)
-    return _built(setup)
-
-
-def _built(setup: Setup) -> tuple[Learner, Kernel]:
-    """The learner and the kernel of a setup; a fault of a parameter is a ValueError."""
-    try:
-        return setup.build()
-    except ParameterError as error:
-        raise ValueError(f"{setup.kind.name}: {error}") from None
-
-
-def _not_of_default(learner: str, param: str) -> ParameterError:
-    """The error for a parameter that the default learner does not have."""
-    problem = f"{learner}, the default learner, has no parameter {param!r}"
-    hint = 'choose another learner, for example learner="ahpatron"'
-    return ParameterError(f"{problem}: {hint}", param)
-
-
-def _check_names(learner: str, kernel: str) -> None:
-    """Raise a ValueError if there is no such learner or kernel."""
-    is_text = isinstance(learner, str)
-    if not is_text or not (learner in REGISTRY or is_path(learner)):
-        names = ", ".join(REGISTRY)
-        raise ValueError(f"unknown learner {learner!r}: one of {names}")
-    if kernel not in KERNELS:
-        names = ", ".join(KERNELS)
-        raise ValueError(f"unknown kernel {kernel!r}: one of {names}")
-
-
-def _check_known(given: Iterable[str], kind: type[Learner], kernel: str) -> None:
-    """Raise a ValueError if neither the learner nor the kernel has a given parameter."""
-    of_kernel = KERNELS[kernel].specs()
-    legal = [*kind.specs(), *of_kernel]
-    unknown = set(given).difference(legal)
-    if unknown:
-        raise ValueError(
-            f"{kind.name} with the {kernel} kernel has no parameter {min(unknown)!r}: "
-            f"one of {', '.join(legal)}"
-        )
-
-
-def _warn_user(message: str) -> None:
-    """Issue a UserWarning at the line that called this package, directly or by scikit-learn.
-
-    How many calls are between depends on the method: `score` calls `predict`, which calls
-    `decision_function`.
-    """
-    level = 1
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and _is_internal(frame):
-        frame = frame.f_back
-        level += 1
-    warnings.warn(message, UserWarning, stacklevel=level)
-
-
-def _is_internal(frame: FrameType) -> bool:
-    """Whether a frame runs code of this package or of scikit-learn."""
-    module = frame.f_globals.get("__name__", "")
-    package, _, _ = module.partition(".")
-    return package in _INTERNAL_PACKAGES
 
 
 def _are_made_dense(rows: Examples) -> bool:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, SupportsFloat, TypeAlias
 import numpy as np
 from river import base
 
+from ahpatron_cli.configured import configured
 from ahpatron_cli.core import CsrRows, Player
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import Rows
 from ahpatron_cli.data.cells import category_name, days
 from ahpatron_cli.data.table_statistics import MAX_CATEGORIES
-from ahpatron_cli.estimator import configured
 from ahpatron_cli.runner import generator_seed
 
 Features: TypeAlias = dict[Any, Any]

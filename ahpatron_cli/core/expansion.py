@@ -127,7 +127,8 @@ class Expansion(Hypothesis):
     """
 
     # What updates read and write. As slots, because CPython is slow to read attributes of objects
-    # that have 30 of them or more in their dicts, as most subclasses would.
+    # that have 30 of them or more in their dicts, as most subclasses would. `_a`, `_alive`, `_g`
+    # and `_flat` are other views of a, alive, g and K, of which single numbers are read faster.
     __slots__ = (
         "K",
         "_a",

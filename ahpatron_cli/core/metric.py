@@ -384,7 +384,7 @@ class Metric(Stateful):
         means = np.zeros(len(self.columns))
         for coefficients in a.T:
             matrix = slopes * coefficients
-            diagonal = np.einsum("ii->i", matrix)
+            diagonal = np.einsum("ii->i", matrix)  # a view: the matrix changes with it
             diagonal -= matrix.sum(axis=1)
             if isinstance(points, DensePoints):
                 moved = matrix @ points.coordinates

@@ -30,7 +30,16 @@ from ahpatron_cli.core.symmetric import Symmetric
 
 
 class MetricExpansion(SecondOrder):
-    """Hypothesis of metron: blocks hold raw examples, `points` are S in the current metric."""
+    """Hypothesis of metron: blocks hold raw examples, `points` are S in the current metric.
+
+    Attributes
+    ----------
+    examples : Points or None
+        S in the order of `points`, not weighted by the metric; None before the first block.
+    metric : Metric
+    smooth : int
+        1 if κ is the form without neighbours (`Matern.smooth`), else 0.
+    """
 
     state_fields: ClassVar[Any] = {
         **SecondOrder.state_fields,
@@ -44,7 +53,7 @@ class MetricExpansion(SecondOrder):
 
     def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:
         super().__init__(Matern(), budget, classes)
-        self.examples: Points | None = None  # S, unweighted
+        self.examples: Points | None = None
         self.metric = Metric()
         self.smooth = 0
 

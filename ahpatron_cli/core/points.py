@@ -42,6 +42,7 @@ class Points(Stateful, ABC):
         Largest entry of `half_norms`.
     """
 
+    is_dimension = True
     size: int
     width: int
     largest: float

@@ -36,6 +36,8 @@ LIKELY = 1.05
 class Products:
     """`A·k_t` and `K·A·k_t` by round t of an open block, for the matrix A of a `Symmetric`.
 
+    A·k_t is the image of k_t. K·A·k_t is by how much it moves g if it is added to the coefficients.
+
     Attributes
     ----------
     places : dict

@@ -34,14 +34,16 @@ class Stateful:
     infinite, `"fixed"` a number >= 0 that an argument of the constructor set, equal to the current
     one if there is one, a class an object of that class, or None if it is None now. Other strings
     are arrays of float64 ("#" first: int64, "%": int32) whose letters are their dimensions as in
-    einsum: equal letters are equal lengths; s is the number of `points`, r that of `recent`. "..."
-    stands for the current further dimensions. "?" at the end allows None if the attribute is None
-    now.
+    einsum: equal letters are equal lengths. The size of an object with `is_dimension` has the first
+    letter of its attribute, or s for `points`. "..." stands for the current further dimensions. "?"
+    at the end allows None if the attribute is None now.
     """
 
     state_fields: ClassVar[Any] = {}
     kept: ClassVar[Any] = {}
     """The name of `state_fields` up to version 1.0; learners of users may still define it."""
+    is_dimension: ClassVar[bool] = False
+    """Whether the `size` of these objects is a dimension of arrays that are saved with them."""
     state_name: ClassVar[str]
     classes_by_name: ClassVar[dict[str, type[Stateful]]] = {}
 
@@ -89,13 +91,9 @@ class Stateful:
         value = state.value(key, target, kinds)
         if not _fits(value, form, now=now, lengths=lengths):
             raise state.refusal(key, "has an invalid value")
-        if getattr(form, "__name__", "") == "Points":
-            letter = name[0]
-            if name == "points":
-                letter = "s"
-            lengths[letter] = 0
-            if value is not None:
-                lengths[letter] = value.size
+        if isinstance(form, type) and getattr(form, "is_dimension", False):
+            letter = "s" if name == "points" else name[0]
+            lengths[letter] = 0 if value is None else value.size
         return value
 
     def copy_last_class(self) -> None:

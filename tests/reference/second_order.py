@@ -27,16 +27,23 @@ class Arow:
     }
 
     def __init__(self, f: Trace, *, budget: int, **params: Any) -> None:
-        self.f, self.budget = f, budget
+        self.f = f
+        self.budget = budget
         for name, value in {**self.defaults, **params}.items():
             setattr(self, name, f.number(value))
         self.reset()
 
     def reset(self) -> None:
         f = self.f
-        f.points, f.columns = [], [[] for _ in f.columns]
-        self.Q = self.C = np.zeros((0, 0), dtype=float if f.number is float else object)
-        self.loss, self.rounds, self.wrong, self.seen = f.number(1), 1, f.number(1), 2
+        f.points = []
+        f.columns = [[] for _ in f.columns]
+        nothing = np.zeros((0, 0), dtype=float if f.number is float else object)
+        self.Q = nothing
+        self.C = nothing
+        self.loss = f.number(1)  # as if a round of loss 1 had come before
+        self.rounds = 1
+        self.wrong = f.number(1)
+        self.seen = 2
         self.g = f.number(0)
 
     def log(self, value: Any) -> Any:
@@ -49,53 +56,67 @@ class Arow:
 
     def learn(self, x: Row, y: int, margin: Any, weight: float) -> bool:
         """A round after its prediction; whether it reset the learner."""
-        f, k_classes = self.f, max(self.f.classes, 1)
+        f = self.f
+        outputs = max(f.classes, 1)
         values = f.scores[-1] if f.classes else [f.scores[-1]]
         targets = [1 if c == y else -1 for c in range(f.classes)] or [y]
         hinges = [max(1 - t * v, f.number(0)) for t, v in zip(targets, values, strict=True)]
         m = margin / 2 if f.classes else margin
-        self.loss += f.total(h * h for h in hinges) / k_classes
+        self.loss += f.total(h * h for h in hinges) / outputs
         self.rounds += 1
         e = self.loss / self.rounds
-        r = self.noise * e**2
-        if self.caution:
-            share = min(1.0, len(f.points) / self.rounds)
-            r += self.caution * min(1.0, 8 * e**6 * math.sqrt(share))
-        r = max(self.floor, r) / weight
-        p = self.wrong / self.seen
-        q = p + (1 - p) / 4
-        self.g = max(f.number(0), self.g + self.log(q / p if f.mistake else (1 - q) / (1 - p)))
-        self.wrong += f.mistake
-        self.seen += 1
-        if f.below(self.alarm, self.g):
+        if self.has_risen(f.mistake):
             self.reset()
             return True
-        if f.below(m, 1 - f.reached):
-            k, n = [f.kernel(s, x) for s in f.points], len(f.points)
-            room = 1 - f.number(n) / self.budget
-            if self.caution:
-                room *= 1 - 0.8 * self.caution * e**4
-            if n < self.budget and f.below(m, room):
-                d = self.times(self.Q, k)
-                delta = f.kernel(x, x) - self.dot(k, d)
-                if f.below(self.tolerance, delta):
-                    D = np.array([*d, -f.number(1)])
-                    self.Q, self.C = (
-                        np.pad(A, (0, 1)) + np.outer(D, D) / delta for A in (self.Q, self.C)
-                    )
-                    f.points.append(x)
-                    k.append(f.kernel(x, x))
-                    for column in f.columns:
-                        column.append(f.number(0))
-            u = self.times(self.C, k)
-            v = self.dot(k, u)
-            if v > f.number("1e-250"):  # else x is orthogonal to all of S
-                f.updated(margin)
-                b = 1 / (v + r)
-                for c, (t, h) in enumerate(zip(targets, hinges, strict=True)):
-                    f.columns[c] = (np.array(f.columns[c]) + t * h * b * u).tolist()
-                self.C = self.C - b * np.outer(u, u)
+        if not f.below(m, 1 - f.reached):
+            return False
+        k = [f.kernel(s, x) for s in f.points]
+        n = len(f.points)
+        r = self.noise * e**2
+        join_below = 1 - f.number(n) / self.budget
+        if self.caution:
+            share = min(1.0, n / self.rounds)
+            r += self.caution * min(1.0, 8 * e**6 * math.sqrt(share))
+            join_below *= 1 - 0.8 * self.caution * e**4
+        r = max(self.floor, r) / weight
+        if n < self.budget and f.below(m, join_below):
+            k = self.joined(x, k)
+        u = self.times(self.C, k)
+        v = self.dot(k, u)
+        if v > f.number("1e-250"):  # else x is orthogonal to all of S
+            f.updated(margin)
+            b = 1 / (v + r)
+            for c, (t, h) in enumerate(zip(targets, hinges, strict=True)):
+                f.columns[c] = (np.array(f.columns[c]) + t * h * b * u).tolist()
+            self.C = self.C - b * np.outer(u, u)
         return False
+
+    def has_risen(self, mistake: bool) -> bool:
+        """Page's test of the mistake rate: whether g is above the alarm after this round."""
+        f = self.f
+        p = self.wrong / self.seen
+        q = p + (1 - p) / 4
+        ratio = q / p if mistake else (1 - q) / (1 - p)
+        self.g = max(f.number(0), self.g + self.log(ratio))
+        self.wrong += mistake
+        self.seen += 1
+        return f.below(self.alarm, self.g)
+
+    def joined(self, x: Row, k: list[Any]) -> list[Any]:
+        """x joins S with coefficient 0 if it is outside the span; κ(S, x) after that."""
+        f = self.f
+        d = self.times(self.Q, k)
+        delta = f.kernel(x, x) - self.dot(k, d)
+        if not f.below(self.tolerance, delta):
+            return k
+        D = np.array([*d, -f.number(1)])
+        grows_by = np.outer(D, D) / delta
+        self.Q = np.pad(self.Q, (0, 1)) + grows_by
+        self.C = np.pad(self.C, (0, 1)) + grows_by
+        f.points.append(x)
+        for column in f.columns:
+            column.append(f.number(0))
+        return [*k, f.kernel(x, x)]
 
     def dot(self, u: Sequence[Any], v: Sequence[Any]) -> Any:
         return self.f.total(a * b for a, b in zip(u, v, strict=True))
@@ -118,10 +139,12 @@ class Metron(Arow):
 
     def reset(self) -> None:
         super().reset()
-        self.t, self.next = 0, 2
+        self.t = 0
+        self.next = 2
         self.rows: list[np.ndarray] = []  # all since the reset: statistics are computed from them
         self.counts: list[float] = []  # how much each of them counts in the statistics
-        self.P, self.fresh = np.zeros(self.width), 1.0
+        self.P = np.zeros(self.width)
+        self.new_feature_scale = 1.0
         self.smooth = False
 
     def kernel(self, u: Row, v: Row) -> float:
@@ -163,10 +186,10 @@ class Metron(Arow):
     def meet(self, x: np.ndarray) -> None:
         """Weigh features that were 0 in all rows, and are not 0 in x."""
         if x.any() and not any(row.any() for row in self.rows):
-            self.fresh = 1 / math.sqrt(np.count_nonzero(x))
+            self.new_feature_scale = 1 / math.sqrt(np.count_nonzero(x))
         for j in range(self.width):
             if x[j] != 0 and all(row[j] == 0 for row in self.rows):
-                self.P[j] = self.fresh / abs(x[j])
+                self.P[j] = self.new_feature_scale / abs(x[j])
 
     def distances(self) -> np.ndarray:
         S = self.f.points
@@ -177,7 +200,7 @@ class Metron(Arow):
         return np.array([self.kernel_row(S, s) for s in S])
 
     def change(self) -> None:
-        """Steps 1 to 5 of the definition."""
+        """The weights, the kernel and S of the new metric, then f and its covariance."""
         P, _ = self.weights()
         K0, K1, stays = self.change_metric(P)
         a, self.C = transferred(K0, K1, stays, np.array(self.f.columns).T, self.C)
@@ -187,7 +210,8 @@ class Metron(Arow):
         """K in the old and in the new metric, and which examples of S stay; Q follows."""
         n = len(self.f.points)
         K0 = self.gram()
-        self.P, self.fresh = P, self.next_fresh
+        self.P = P
+        self.new_feature_scale = self.next_new_feature_scale
         if n >= 10:
             D = self.distances() + np.diag([math.inf] * n)
             self.smooth = bool(np.median(D.min(axis=1)) > 1)
@@ -201,11 +225,13 @@ class Metron(Arow):
         self.f.points = [self.f.points[i] for i in stays]
         return K0, K1, stays
 
-    def spread(self, j: int) -> tuple[float, bool]:
-        """The spread of feature j, and whether it varies."""
-        column, counts = np.array([row[j] for row in self.rows]), np.array(self.counts)
+    def deviation(self, j: int) -> tuple[float, bool]:
+        """The root of the spread of feature j, and whether it varies."""
+        column = np.array([row[j] for row in self.rows])
+        counts = np.array(self.counts)
         filled = column != 0
-        values, v = column[filled], counts[filled]
+        values = column[filled]
+        v = counts[filled]
         if not len(values):
             return 1.0, False  # the weight of a feature that is 0 has no effect
         _, exponent = math.frexp(float(np.abs(values).max()))
@@ -222,12 +248,14 @@ class Metron(Arow):
 
     def weights(self) -> tuple[np.ndarray, np.ndarray]:
         """P and R after this round."""
-        X, S, t = np.array(self.rows), self.f.points, self.t
-        found = [self.spread(j) for j in range(self.width)]
-        spread = np.array([value for value, _ in found])
-        on = np.array([varies for _, varies in found])
-        d = max(int(on.sum()), 1)
-        R, off = np.full(self.width, 1 / d), 1 / d
+        X = np.array(self.rows)
+        S = self.f.points
+        found = [self.deviation(j) for j in range(self.width)]
+        deviation = np.array([value for value, _ in found])
+        varies = np.array([is_variable for _, is_variable in found])
+        d = max(int(varies.sum()), 1)
+        R = np.full(self.width, 1 / d)
+        uniform = 1 / d
         if len(S) >= 10:
             a = np.array(self.f.columns).T
             gradients = np.zeros((len(S), a.shape[1], self.width))
@@ -239,17 +267,19 @@ class Metron(Arow):
             for i, s in enumerate(examples):
                 gradients[i] = (a * slopes[i][:, None]).T @ self.gaps(examples, s)
             with np.errstate(over="ignore", invalid="ignore"):
-                g = (gradients**2).sum(axis=1).mean(axis=0) * (self.P * spread) ** 2
-            g[~on] = 0.0
+                g = (gradients**2).sum(axis=1).mean(axis=0) * (self.P * deviation) ** 2
+            g[~varies] = 0.0
             if 0 < g.sum() < math.inf:
-                much = math.sqrt(max(self.f.classes - 1, 1)) * t
-                lam = max(0.1, 60 * d / (60 * d + much))
-                R, off = (1 - lam) * g / g.sum() + lam / d, lam / d
-        P: np.ndarray = np.sqrt(R) / spread
+                t = math.sqrt(max(self.f.classes - 1, 1)) * self.t
+                lam = max(0.1, 60 * d / (60 * d + t))
+                uniform = lam / d
+                R = (1 - lam) * g / g.sum() + uniform
+        P: np.ndarray = np.sqrt(R) / deviation
         share = np.array(self.counts) @ (X != 0) / sum(self.counts)
-        norm = math.sqrt((R * share)[on].sum()) or 1.0  # the variance of feature j is share·spread²
-        self.next_fresh = math.sqrt(off) / norm
-        return P / norm, np.where(on, R, 0.0)
+        variances = share * R  # Σ_j var_j·P_j², as the variance of feature j is share·deviation²
+        norm = math.sqrt(variances[varies].sum()) or 1.0
+        self.next_new_feature_scale = math.sqrt(uniform) / norm
+        return P / norm, np.where(varies, R, 0.0)
 
 
 def transferred(
@@ -258,9 +288,11 @@ def transferred(
     """Coefficients and covariance after the prior K0 was replaced by K1 on the part that stays."""
     L = np.linalg.cholesky(K1[np.ix_(stays, stays)])
     W = np.linalg.solve(L, K1[stays])
-    Q, precision = np.linalg.inv(K0), np.linalg.inv(C)
+    Q = np.linalg.inv(K0)
+    precision = np.linalg.inv(C)
     evidence = Q @ precision @ Q - Q  # in terms of the values of f at S
     M = np.eye(len(stays)) + W @ evidence @ W.T
     h = W @ Q @ precision @ a
-    I1, J = np.linalg.inv(L), np.linalg.inv(M)
-    return I1.T @ J @ h, I1.T @ J @ I1
+    inverse = np.linalg.inv(L)
+    root = inverse.T @ np.linalg.inv(M)
+    return root @ h, root @ inverse

@@ -56,10 +56,12 @@ class Head:
 
 
 class TwoMemories(Metron):
-    """The rule of docs/metron.md, step by step."""
+    """The rule in the docstring of `Metron`, step by step."""
 
     def __init__(self, stream: Stream, classes: int = 0, **params: Any) -> None:
-        self.steady, self.tracker = (Head(max(classes, 1)) for _ in range(2))
+        outputs = max(classes, 1)
+        self.steady = Head(outputs)
+        self.tracker = Head(outputs)
         super().__init__(stream, classes, **params)
         self.changed = 0
         self.gap = 2
@@ -72,9 +74,8 @@ class TwoMemories(Metron):
     @property
     def w(self) -> float:
         """Weight of the tracker."""
-        return 1 / (
-            1 + math.exp(0.5 * (self.tracker.mistakes + self.handicap - self.steady.mistakes))
-        )
+        lag = self.tracker.mistakes + self.handicap - self.steady.mistakes
+        return 1 / (1 + math.exp(0.5 * lag))
 
     @property
     def mixture(self) -> np.ndarray:
@@ -93,22 +94,22 @@ class TwoMemories(Metron):
         k = self.kernel_row(f.points, x)
         values = [self.value(head, k) for head in self.heads]
         mixed = self.mixed(values)
-        margin = f.count(mixed.tolist() if f.classes else float(mixed[0]), y)  # step 2
-        judged = [self.judge(value, y) for value in values]  # step 3
+        margin = f.count(mixed.tolist() if f.classes else float(mixed[0]), y)  # step 1
+        judged = [self.judge(value, y) for value in values]  # step 2
         for head, own in zip(self.heads, judged, strict=True):
             head.loss += own.loss
             head.rounds += 1
             head.mistakes = (1 - 1 / 200) * head.mistakes + own.mistake
-        alarm = self.page(judged[0].mistake)  # step 4
+        alarm = self.has_risen(judged[0].mistake)  # step 3
         joining = judged if f.restarts else judged[:1]
-        k = self.join(x, k, min(own.margin for own in joining))  # step 5
+        k = self.join(x, k, min(own.margin for own in joining))  # step 4
         updated = False
-        for head, own in zip(self.heads, judged, strict=True):  # step 6
+        for head, own in zip(self.heads, judged, strict=True):  # step 5
             if f.below(own.margin, 1 - f.reached) and not (alarm and head is self.steady):
                 updated |= head.update(k, own.step, weight)
         if updated:
             f.updated(margin)
-        self.t += 1
+        self.t += 1  # step 6
         self.rows.append(x)
         self.counts.append(1.0)
         if alarm:  # step 7
@@ -118,7 +119,8 @@ class TwoMemories(Metron):
             q = (1 - 1 / 500) ** 16
             self.tracker.C = q * self.tracker.C + (1 - q) * self.Q
         if self.t == self.next:  # step 9
-            self.next, self.gap = self.t + self.gap, 2 * self.gap
+            self.next = self.t + self.gap
+            self.gap *= 2
             if f.points:
                 self.change()
 
@@ -151,17 +153,6 @@ class TwoMemories(Metron):
         mistake = margin < 0 or (margin == 0 and rival < y)
         return Judged(margin, step, mistake, float((step**2).mean()))
 
-    def page(self, mistake: bool) -> bool:
-        """Page's test of the steady head."""
-        self.seen += 1
-        if not mistake:
-            self.g = max(0.0, self.g + math.log(0.75))
-            return False
-        p = self.wrong / self.seen
-        self.g += math.log((p + (1 - p) / 4) / p)
-        self.wrong += 1
-        return self.f.below(self.alarm, self.g)
-
     def join(self, x: np.ndarray, k: np.ndarray, margin: float) -> np.ndarray:
         """x joins S if there is room and it is outside the span; κ(S, x)."""
         n = len(self.f.points)
@@ -178,12 +169,9 @@ class TwoMemories(Metron):
         self.f.points.append(x)
         return np.append(k, 1.0)
 
-    def reset(self) -> None:
-        super().reset()
-        self.seen = 1
-
     def alarmed(self) -> None:
-        n, half = len(self.f.points), self.budget // 2
+        n = len(self.f.points)
+        half = self.budget // 2
         if n > half:
             gain = (self.tracker.a**2).sum(axis=1) / self.Q.diagonal()
             order = np.argsort(gain, kind="stable")  # of equals the older goes
@@ -191,10 +179,13 @@ class TwoMemories(Metron):
         self.steady.a = np.zeros_like(self.steady.a)
         self.steady.C = self.Q
         self.steady.start()
-        self.g, self.wrong, self.seen = 0.0, 1, 1
+        self.g = 0.0
+        self.wrong = 1
+        self.seen = 2
         self.counts = [count / 2 for count in self.counts]
         self.handicap = 2
-        self.next, self.gap = self.t + 64, 64
+        self.gap = 64
+        self.next = self.t + self.gap
 
     def drop(self, D: np.ndarray, R: np.ndarray) -> None:
         """Project both heads onto the span of the examples R that stay."""
@@ -213,8 +204,9 @@ class TwoMemories(Metron):
         """The metric from the gradients of the mixture; the transfer once per head."""
         self.f.columns = self.mixture.T.tolist()
         P, R = self.weights()
-        on = R > 0
-        if R[on] @ np.abs(np.log(P[on] / self.P[on])) < 0.05:
+        varies = R > 0
+        change = np.abs(np.log(P[varies] / self.P[varies]))
+        if R[varies] @ change < 0.05:
             return  # the metric stays
         self.changed += 1
         K0, K1, stays = self.change_metric(P)

@@ -1,4 +1,4 @@
-"""arow: second-order learning in the span of at most B examples."""
+"""arow: second-order learning in the span of at most B examples; the rule that metron shares."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class Arow(SecondOrderLearner):
         if m < 1:  u = C·k; b = 1/(k·u + r); a += (1 - m)·y·b·u; C -= b·u·uᵀ
 
     So at first x joins on any margin violation, and near |S| = B only on a mistake. Page's test of
-    the mistake rate p: g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)), with
+    the mistake rate p: g ← max(0, g + s), s = log(q/p) on a mistake and else log((1-q)/(1-p)), with
     q = p + (1-p)/4 and p from the rounds before. If g > alarm, the learner is reset, without an
     update in this round. An example of weight w has the noise r/w, so it counts as w examples.
     Symbols: B `budget`, η `noise`, δ_0 `tolerance`, g_0 `alarm`.

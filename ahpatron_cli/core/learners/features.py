@@ -34,8 +34,7 @@ from ahpatron_cli.core.sketches import (
 CHANGES = 25
 """SkeGD: how often the features change by default.
 
-400 changes took ten times as long, with fewer mistakes on SUSY, and more
-on a9a and cod-rna.
+400 changes took ten times as long, with fewer mistakes on SUSY and more on a9a and cod-rna.
 """
 
 

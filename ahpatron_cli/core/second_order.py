@@ -458,7 +458,8 @@ class ForgettingHead(Head):
         C = c·A_C + (1-c)·A_Q + Σ_joins d·dᵀ/δ² + Σ_updates s_e·u_e·u_eᵀ.
 
     A join adds d·dᵀ/δ² to C and to Q, so it is not forgotten. The s_e of updates, which are
-    negative, are multiplied by q. For this, joins must be pending in both C and Q or in none.
+    negative, are multiplied by q. For this, joins must be pending in both C and Q or in none, which
+    f sees to between blocks.
     """
 
     def open(self, f: SecondOrder) -> None:

@@ -1,4 +1,4 @@
-"""Sparse rows that users make: what products could not handle is refused."""
+"""Sparse rows: what products could not handle is refused; zeros are stored or left out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import CsrRows, Perceptron, Player
+from ahpatron_cli.core.rows import compressed
 
 ROWS: dict[str, Any] = {
     "indptr": np.array([0, 2, 2, 3]),
@@ -59,3 +60,27 @@ def test_illegal_rows_are_refused(changes: dict[str, Any]) -> None:
         feed(**changes)
     with pytest.raises(ValueError, match="CsrRows"):
         Player(Perceptron()).scores(CsrRows(**{**ROWS, **changes}))
+
+
+# Zeros --------------------------------------------------------------------------------------------
+
+
+def test_zeros_that_are_stored_can_be_left_out() -> None:
+    X = np.array([[0.0, 0.0, 2.0], [0.0, 0.0, 0.0], [1.0, 0.0, 3.0]])
+    columns = np.array([0, 2, 1, 0, 1, 2], dtype=np.int32)
+    values = np.array([0.0, 2.0, 0.0, 1.0, 0.0, 3.0])
+    found = CsrRows(np.array([0, 2, 3, 6]), columns, values, 3).without_zeros()
+    assert found.is_legal()
+    assert found.values.tolist() == [2.0, 1.0, 3.0]
+    np.testing.assert_array_equal(found.dense(), X)
+
+
+def test_columns_can_be_stored_even_where_they_are_0() -> None:
+    X = np.array([[0.0, 5.0, 2.0, 0.0], [0.0, 0.0, 0.0, 0.0], [1.0, 6.0, 0.0, 7.0]])
+    rows = compressed(X)
+    for columns in ([], [1], [0, 3], [2, 9]):
+        found = rows.storing(np.array(columns, dtype=np.int32))
+        assert found.is_legal()
+        np.testing.assert_array_equal(found.dense(10)[:, :4], X)
+        for row in range(3):
+            assert set(columns) <= set(found.slice(row, row + 1).columns.tolist())

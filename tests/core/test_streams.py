@@ -12,7 +12,6 @@ import scipy.sparse
 
 from ahpatron_cli.core import REGISTRY, CsrRows, Gaussian, Laplacian, Linear, Player, play
 from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.rows import compressed
 from support.cases import Case
 from support.streams import compress, full, make_stream
 
@@ -114,27 +113,6 @@ def test_wide_sparse_rows_take_memory_for_the_columns_in_use(name: str, width: i
     if name != "fogd":  # whose frequencies depend on the number of the column
         expected = player_of(case, Gaussian(sigma=3.0)).feed(narrow, y)
         np.testing.assert_allclose(wide, expected, rtol=1e-7, atol=1e-9)
-
-
-def test_zeros_that_are_stored_can_be_left_out() -> None:
-    X = np.array([[0.0, 0.0, 2.0], [0.0, 0.0, 0.0], [1.0, 0.0, 3.0]])
-    columns = np.array([0, 2, 1, 0, 1, 2], dtype=np.int32)
-    values = np.array([0.0, 2.0, 0.0, 1.0, 0.0, 3.0])
-    found = CsrRows(np.array([0, 2, 3, 6]), columns, values, 3).without_zeros()
-    assert found.is_legal()
-    assert found.values.tolist() == [2.0, 1.0, 3.0]
-    np.testing.assert_array_equal(found.dense(), X)
-
-
-def test_columns_can_be_stored_even_where_they_are_0() -> None:
-    X = np.array([[0.0, 5.0, 2.0, 0.0], [0.0, 0.0, 0.0, 0.0], [1.0, 6.0, 0.0, 7.0]])
-    rows = compressed(X)
-    for columns in ([], [1], [0, 3], [2, 9]):
-        found = rows.storing(np.array(columns, dtype=np.int32))
-        assert found.is_legal()
-        np.testing.assert_array_equal(found.dense(10)[:, :4], X)
-        for row in range(3):
-            assert set(columns) <= set(found.slice(row, row + 1).columns.tolist())
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(sigma=3), Laplacian(sigma=9), Linear()])

@@ -230,8 +230,10 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
             legal = find_learner(choice.learner).specs()
         if choice.name not in legal:
             problem = f"{choice.shown}: {_listed(concerned)} has no parameter {choice.name!r}"
-            hint = suggestion(choice.name, legal) or LISTING
-            raise usage(problem, hint)
+            hint = suggestion(choice.name, legal)
+            if not hint and len(concerned) == 1 and legal:
+                hint = f"its parameters: {', '.join(legal)}"
+            raise usage(problem, hint or LISTING)
 
 
 # Data ---------------------------------------------------------------------------------------------

@@ -335,6 +335,21 @@ def test_a_parameter_that_the_engine_would_overwrite_is_refused(
     assert f"must not have a parameter or attribute `{name}`" in said
 
 
+@pytest.mark.parametrize("name", ["state_fields", "reports", "references", "grid"])
+def test_a_text_where_a_tuple_belongs_is_refused(own: Ahpatron, rings: Path, name: str) -> None:
+    """`references = ("key")`, without a comma, would be a tuple of letters."""
+    own.write("mine/own.py", OWN + f'    {name} = ("dropped")\n')
+    said = own.refusal(1, "run", rings, "-l", LEARNER)
+    assert f"{name} must be a tuple: ('dropped',)" in said
+
+
+def test_an_unknown_parameter_of_an_own_learner_is_answered_with_those_it_has(
+    own: Ahpatron, rings: Path
+) -> None:
+    said = own.refusal(2, "run", rings, "-l", LEARNER, "-p", "C=1")
+    assert "budget, aggressiveness" in said
+
+
 OTHER = OWN.replace("SmallestGoes", "Other").replace('"smallest-goes"', '"other"')
 
 

@@ -21,6 +21,8 @@ Classes: TypeAlias = tuple[int, ...]
 REST = "rest"
 SHARED = "shared"
 SET_BY_ENGINE = ("round", "weight", "rng")
+TUPLES = ("state_fields", "reports", "references", "grid", "successors")
+"""Attributes of a class that are tuples of texts or classes."""
 CALLS = ("update_below", "next_call")
 """Attributes that say when `update` is called; saved with every learner."""
 
@@ -91,6 +93,10 @@ class Learner(Declared, Stateful):
             if name in vars(cls):
                 what = f"{cls.__name__} must not have a parameter or attribute `{name}`"
                 raise TypeError(f"{what}: the engine sets it in each round")
+        for name in TUPLES:
+            value = vars(cls).get(name)
+            if isinstance(value, str):  # ("one") without a comma is a text, not a tuple
+                raise TypeError(f"{cls.__name__}.{name} must be a tuple: ({value!r},)")
         super().__init_subclass__(**options)
 
     def resolved(self, horizon: int | None) -> Self:

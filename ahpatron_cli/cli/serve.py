@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ahpatron_cli.atomic import exists
 from ahpatron_cli.errors import ExitCode, NoRowsError, Place, UserError, usage
 from ahpatron_cli.live.monitor import FIGURES_EVERY
 from ahpatron_cli.settings import RunSettings, ServeSettings
@@ -61,14 +62,15 @@ def serve(*, settings: ServeSettings) -> ExitCode:
     from ahpatron_cli.cli.stderr import Stderr
 
     raise_on_signals()
-    if settings.tables.label is None and settings.live.state is None:
-        raise usage("--label COLUMN is missing", "it names the label in the JSON objects")
+    _check_label(settings)
     token = _token(settings.server)
     stderr = Stderr(settings.output.quiet, settings.output.verbose)
     asked = _as_of_run(settings)
     job = job_of(asked, setups_of(asked, stderr.note), [NAME])
     with ExitStack() as opened:
         beginning = beginning_of(job, asked, decisive(asked), opened)
+        if beginning.state is not None and beginning.model is None:
+            stderr.note(f"there is no state in {beginning.state.path} yet: a new learner begins")
         columns = _columns(settings.tables, beginning.model)
         listening = opened.enter_context(_listening(settings.server))
         front = _Front(listening, settings.server, columns, token, stderr)
@@ -82,6 +84,18 @@ def serve(*, settings: ServeSettings) -> ExitCode:
             on_stop=front.stop,
         )
         return _run(session, front)
+
+
+def _check_label(settings: ServeSettings) -> None:
+    """Refuse to begin a learner without the name of the label, which a state knows."""
+    if settings.tables.label is not None:
+        return
+    state = settings.live.state
+    hint = "it names the label in the JSON objects"
+    if state is None:
+        raise usage("--label COLUMN is missing", hint)
+    if not exists(state):
+        raise usage(f"--label COLUMN is missing, and there is no state in {state} yet", hint)
 
 
 def _run(session: ServedSession, front: _Front) -> ExitCode:

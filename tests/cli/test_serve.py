@@ -223,7 +223,8 @@ ROW = b'{"payment": "x1", "amount": 1}'
         ("/label", b'{"fraud": 1}', 400, "payment"),
         ("/label", b'{"payment": "never", "fraud": {"a": 1}}', 400, "single"),
         ("/label", b'{"payment": "never", "fraud": 1, "amount": 2}', 400, "/learn"),
-        ("/nothing", ROW, 404, "Not Found"),
+        ("/nothing", ROW, 404, "/openapi.json"),
+        ("/health", ROW, 405, "GET"),
     ],
 )
 def test_a_request_that_is_at_fault_is_refused_with_a_reason(
@@ -398,6 +399,26 @@ def test_a_port_that_is_taken_is_refused_with_a_hint(server: Served, tmp_path: P
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert run.returncode == 73
     assert "--port" in run.stderr
+
+
+@pytest.mark.parametrize("state", [(), ("--state", "misspelt.npz")], ids=["none", "new"])
+def test_a_new_learner_needs_the_name_of_the_label(tmp_path: Path, state: tuple[str, ...]) -> None:
+    command = [*COMMAND, *state]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert run.returncode == 2
+    assert "--label" in run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_state_that_is_new_is_noted(tmp_path: Path) -> None:
+    options = (*OPTIONS, "--state", "misspelt.npz")
+    first = started(tmp_path, *options)
+    first.post("/learn", payments(2))
+    assert "misspelt.npz" in first.said
+    first.end()
+    second = started(tmp_path, *options)
+    assert "misspelt.npz" not in second.said
+    second.end()
 
 
 def test_an_address_of_another_machine_is_refused_with_a_hint(tmp_path: Path) -> None:
@@ -628,6 +649,18 @@ def test_the_page_says_where_the_state_is_saved(
     page = served.ask("GET", "/")[1].decode()
     served.end()
     assert f"; {said}</p>" in page
+
+
+def test_the_page_says_how_many_rounds_the_window_has(tmp_path: Path) -> None:
+    """After the beginning with a model of a table, it has none."""
+    served = started(tmp_path, *OPTIONS, "--window", "20")
+    served.post("/learn", payments(7))
+    few = served.ask("GET", "/")[1].decode()
+    served.post("/learn", payments(30)[7:])
+    many = served.ask("GET", "/")[1].decode()
+    served.end()
+    assert "Mistakes, last 7<" in few
+    assert "Mistakes, last 20<" in many
 
 
 def test_the_page_says_when_the_state_was_saved_last(tmp_path: Path) -> None:

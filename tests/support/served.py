@@ -24,6 +24,8 @@ class Served:
     process: subprocess.Popen[str]
     port: int
     headers: dict[str, str] = field(default_factory=dict)
+    said: str = ""
+    """What it has said before it served."""
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, **headers: str
@@ -90,5 +92,5 @@ def started(folder: Path, *options: str, token: str | None = None) -> Served:
         said += line
         if found := re.search(r"serving on http://\S+:(\d+)/", line):
             headers = {"Authorization": f"Bearer {token}"} if token else {}
-            return Served(process, int(found[1]), headers)
+            return Served(process, int(found[1]), headers, said)
     raise AssertionError(f"it does not serve: {said}")

@@ -236,8 +236,11 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _no_route(request: Request, error: Exception) -> Response:
     """The answer to a path or a method that there is not."""
     assert isinstance(error, HTTPException)
-    body = msgspec.json.encode(Fault(error.detail))
-    return _json(body, error.status_code, dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    hint = "/openapi.json lists what there is"
+    if "Allow" in headers:
+        hint = f"here is {headers['Allow']} only"
+    return _json(msgspec.json.encode(Fault(f"{error.detail}; {hint}")), error.status_code, headers)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

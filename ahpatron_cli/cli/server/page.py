@@ -56,6 +56,8 @@ class View:
     """When the state was saved last."""
     warnings: Sequence[str]
     window: int
+    window_rounds: int
+    """Rounds in the window so far."""
     window_rate: float | None
     rounds: int
     mistake_rate: float | None
@@ -151,7 +153,7 @@ def _tiles(view: View) -> str:
         most = f"<small>99 %: {view.latency.p99:.1f} ms</small>"
         latency = f"{view.latency.median:.1f} ms {most}"
     tiles = [
-        (f"Mistakes, last {view.window:,}", _percent(view.window_rate)),
+        (f"Mistakes, last {view.window_rounds:,}", _percent(view.window_rate)),
         ("Mistakes, all rounds", _percent(view.mistake_rate)),
         ("Rounds", f"{view.rounds:,}"),
         ("Rows a second", f"{view.rows_per_second:,.1f}"),

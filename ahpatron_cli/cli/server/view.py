@@ -42,6 +42,7 @@ def view_of(stream: LiveStream, history: History) -> View:
         saved=None if saved_at is None else datetime.fromtimestamp(saved_at),
         warnings=warnings,
         window=0 if run.recent is None else run.recent.size,
+        window_rounds=0 if run.recent is None else run.recent.window().rounds,
         window_rate=figures.recent_rate if run.rounds else None,
         rounds=run.rounds,
         mistake_rate=figures.mistake_rate if run.rounds else None,

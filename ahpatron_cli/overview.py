@@ -8,7 +8,6 @@ column that gives the label away shows in it.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeAlias
 
@@ -44,15 +43,6 @@ MOST_COUNTS = 1 << 24
 """Largest number of counts that the rules of all columns keep together (64 MB)."""
 FEWEST_ROWS = 20
 """Smallest number of rows for which a column can look like an id."""
-_LIKE = 0.9
-"""Share of the texts of a column that must look like dates or numbers."""
-_NUMBER_LIKE = re.compile(
-    r"(?=.*[0-9])[-+]?[€$£]?\s?([0-9]{1,3}([., '][0-9]{3})*|[0-9]+)([.,][0-9]+)?\s?[%€$£]?"
-)
-_DATE_LIKE = re.compile(
-    r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}([ T][0-9]{1,2}:[0-9]{2}.*)?"
-    r"|[0-9]{1,2}[. -]+[A-Za-z]{3,9}[. -]+[0-9]{2,4}.*|[A-Za-z]{3,9} [0-9]{1,2},? [0-9]{4}.*"
-)
 
 
 class ColumnOverview(Struct, frozen=True, kw_only=True):
@@ -141,6 +131,15 @@ class Overview:
             overview = column.overview(self._roles[name], rate)
             found.append(overview)
         return tuple(found)
+
+    def suspicions(self) -> list[str]:
+        """What columns of text may be meant as, with the options that say so."""
+        found = []
+        for name, column in self._columns.items():
+            suspicion = column.statistics.suspicion
+            if self._roles[name] == "feature" and column.type == "category" and suspicion:
+                found.append(suspicion)
+        return found
 
 
 class Classes:
@@ -277,7 +276,10 @@ class _Column:
         is_id_type = kind == "number" and self._is_whole
         if kind == "category":
             ((text, rows),) = self.statistics.categories.most_common(1)
-            like, example = self._like()
+            seems = self.statistics.resemblance
+            if seems is not None:
+                like = seems.kind
+                example = seems.example
             is_id_type = True
         differ = present >= FEWEST_ROWS and not self._repeats
         return ColumnOverview(
@@ -307,17 +309,6 @@ class _Column:
         if kind == "date":
             return date_text(value)
         return None
-
-    def _like(self) -> tuple[str | None, str | None]:
-        """What the texts look like, numbers or dates, with an example."""
-        texts = list(self.statistics.categories)
-        enough = _LIKE * len(texts)
-        forms = {"dates": _DATE_LIKE, "numbers": _NUMBER_LIKE}
-        for name, form in forms.items():
-            similar = [text for text in texts if form.fullmatch(text)]
-            if len(similar) >= enough:
-                return name, similar[0]
-        return None, None
 
 
 class Rule:

@@ -325,6 +325,7 @@ def _profile_without_label(
         "name the column of labels, --label COLUMN, to see how many mistakes a rule on each column "
         "alone makes, and what fits the data",
         *_advice_on_columns(profile),
+        *overview.suspicions(),  # with labels, they are among the notes
     ]
     return replace(profile, advice=tuple(advice))
 
@@ -891,7 +892,7 @@ def _advice_on_faults(profile: Profile) -> list[str]:
 
 
 def _advice_on_columns(profile: Profile) -> list[str]:
-    """Advice on columns that give the label away, are no features, or are not what they look."""
+    """Advice on columns that give the label away, or help nothing."""
     items: list[str] = []
     used = [column for column in profile.columns if column.role == "feature"]
     for column in used:
@@ -908,13 +909,6 @@ def _advice_on_columns(profile: Profile) -> list[str]:
     ids = [column.name for column in used if column.like_id]
     if ids:
         items.append(f"columns that look like an id, use --id or --drop: {listed(ids)}")
-    for column in used:
-        if column.like is not None:
-            example = column.like_example
-            items.append(
-                f"{column.name} has text that looks like {column.like}, such as {example!r}: each "
-                "text is a category; write dates like 2024-05-31 and numbers like 1234.5"
-            )
     return items
 
 

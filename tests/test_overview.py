@@ -123,6 +123,23 @@ def test_text_like_dates_and_numbers_is_noticed(ahpatron: Ahpatron) -> None:
     assert like["kind"] == "category"
 
 
+def test_a_column_that_is_said_to_have_categories_is_not_like_numbers(ahpatron: Ahpatron) -> None:
+    ahpatron.write("t.csv", "zip,y\n" + "".join(f"1{i % 7:04},{i % 2}\n" for i in range(99)))
+    options = ("--label", "y", "--category", "zip")
+    found = columns_of(ahpatron, "t.csv", *options)
+    assert (found["zip"]["type"], found["zip"]["like"]) == ("category", None)
+    assert "numbers like" not in ahpatron.succeed("inspect", "t.csv", *options).out
+
+
+@pytest.mark.parametrize("options", [(), ("--label", "y")], ids=["plain", "labelled"])
+def test_the_option_that_reads_text_as_numbers_is_said_once(
+    ahpatron: Ahpatron, options: tuple[str, ...]
+) -> None:
+    ahpatron.write("t.csv", "price;y\n" + "".join(f"{i % 9},25;{i % 2}\n" for i in range(99)))
+    shown = ahpatron.succeed("inspect", "t.csv", *options).out
+    assert shown.count("--decimal , reads numbers") == 1
+
+
 def test_a_column_that_gives_the_label_away_shows(ahpatron: Ahpatron) -> None:
     ahpatron.write("t.csv", table())
     options = ("--label", "churn", "--id", "id", "--drop", "when", "--drop", "price")

@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from ahpatron_cli.settings import RowFormat, RunSettings
 
 
+_SPELLING = ("decimal", "date_format")
+"""Options, as they are saved, that say how the rows of a stream are written."""
+
+
 @dataclass(frozen=True)
 class Beginning:
     """What a live stream begins with."""
@@ -351,11 +355,25 @@ def beginning_of(
     if state.model is None:
         return Beginning(options, state=state, model=None)
     _check_options(state.model, settings, options)
+    said = {name: value for name, value in options.items() if name in _SPELLING}
     known = state.model.header.options
+    known = {name: value for name, value in known.items() if name not in _SPELLING}
+    known = {**known, **said, **_spelled_by(state.model)}
     added = _added_id(state.model, settings)
     if added is not None:
         known = {**known, "id": added}
     return Beginning(known, state=state, model=state.model)
+
+
+def _spelled_by(model: Model) -> dict[str, OptionValue]:
+    """What a state says of how the rows of its stream are written.
+
+    A model that was made from a file says nothing of a stream that begins with it.
+    """
+    if model.live is None:
+        return {}
+    known = model.header.options
+    return {name: known[name] for name in _SPELLING if name in known}
 
 
 def _added_id(model: Model, settings: RunSettings) -> str | None:
@@ -371,7 +389,9 @@ def continued(job: RunJob, beginning: Beginning) -> RunJob:
     model = beginning.model
     if model is None:
         return job
-    table = job.preparation.table.spelled_as_before(model.header.options)
+    if not beginning.continues_state:
+        return replace(job, setups=[model.setup])
+    table = job.preparation.table.spelled_as_before(_spelled_by(model))
     preparation = replace(job.preparation, table=table)
     return replace(job, setups=[model.setup], preparation=preparation)
 
@@ -383,6 +403,8 @@ def _check_options(model: Model, settings: RunSettings, options: dict[str, Optio
     changed = []
     for name, option in all_options(type(settings)).items():
         if name not in settings.given or option.belongs_to == "call":
+            continue
+        if option.saved_as in _SPELLING and option.saved_as not in _spelled_by(model):
             continue
         now = options.get(option.saved_as)
         before = header.options.get(option.saved_as)

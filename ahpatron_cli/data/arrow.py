@@ -49,13 +49,15 @@ class ArrowReader:
             schema = self._content.schema
             if hasattr(self._content, "schema_arrow"):  # of Parquet, `schema` has other names
                 schema = self._content.schema_arrow
-            self.names: list[str] = schema.names
+            own_names: list[str] = schema.names
         except (pyarrow.ArrowException, OSError, ValueError) as error:
             raise self._unreadable(error) from None
 
+        self.names = [name.strip() for name in own_names]  # as in the header of a CSV file
         twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
             raise bad_data(f"two columns have the name {twice[0]!r}", path)
+        self._own_names = dict(zip(self.names, own_names, strict=True))
 
     def _opened(self, file: NativeFile) -> Any:
         """The reader of pyarrow for this file: Parquet, Arrow or a stream of Arrow."""
@@ -87,7 +89,8 @@ class ArrowReader:
                     behind = row + batch.num_rows
                     columns: dict[str, Values] = {}
                     for name in names:
-                        columns[name] = self._values(name, batch[name], as_text=name in text)
+                        column = batch[self._own_names[name]]
+                        columns[name] = self._values(name, column, as_text=name in text)
                     yield Cells(np.arange(row, behind), columns)
                     row = behind
         except (self._pa.ArrowException, OSError) as error:
@@ -97,7 +100,8 @@ class ArrowReader:
         """The batches of the file as pyarrow reads them, with these columns at least."""
         content = self._content
         if hasattr(content, "iter_batches"):
-            return iter(content.iter_batches(ROWS, columns=names, use_threads=False))
+            own_names = [self._own_names[name] for name in names]
+            return iter(content.iter_batches(ROWS, columns=own_names, use_threads=False))
         if hasattr(content, "get_batch"):
             return map(content.get_batch, range(content.num_record_batches))
         return iter(content)

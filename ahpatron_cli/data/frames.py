@@ -39,15 +39,18 @@ class Records:
     """Rows that are dicts, as a DataFrame.
 
     A key that a row does not have is a missing cell. Nested dicts and lists have columns `a.b` and
-    `a.0`, as in JSON lines.
+    `a.0`, as in JSON lines. Spaces around names are left out, as in the header of a CSV file.
     """
 
     def __init__(self, rows: Sequence[Record]) -> None:
         self._rows = rows
         if any(map(_has_nested_cells, rows)):
             self._rows = list(map(_flat, rows))
-        names = chain.from_iterable(self._rows)
-        self.columns = _distinct(names)
+        names = _distinct(chain.from_iterable(self._rows))
+        self.columns = [bare_name(name) for name in names]
+        if self.columns != names:
+            self._rows = [with_bare_names(row) for row in self._rows]
+            self.columns = _distinct(chain.from_iterable(self._rows))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -63,6 +66,22 @@ class Records:
 
     def __getitem__(self, name: str) -> list[Any]:
         return [row.get(name) for row in self._rows]
+
+
+def bare_name(name: object) -> str:
+    """The name of a column as text without the spaces around it."""
+    return str(name).strip()
+
+
+def with_bare_names(row: Record) -> Record:
+    """A row whose names have no spaces around them; two equal ones are refused."""
+    bare: dict[str, Any] = {}
+    for name, cell in row.items():
+        text = bare_name(name)
+        if text in bare:
+            raise bad_data(f"column {text!r} occurs twice", "X")
+        bare[text] = cell
+    return bare
 
 
 def _distinct(names: Iterable[str]) -> list[str]:
@@ -125,7 +144,7 @@ def column_names(frame: Frame) -> dict[str, Any]:
     """The columns of a DataFrame by their names as text, as a file has them."""
     names: dict[str, Any] = {}
     for name in frame.columns:
-        text = str(name).strip()
+        text = bare_name(name)
         if text in names:
             raise bad_data(f"column {text!r} occurs twice", "X")
         names[text] = name

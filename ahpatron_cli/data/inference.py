@@ -21,7 +21,12 @@ from ahpatron_cli.data.schema import (
 )
 from ahpatron_cli.data.table_labels import TableLabels, infer_labels
 from ahpatron_cli.data.table_options import TableOptions
-from ahpatron_cli.data.table_statistics import ColumnStatistics, TableStatistics, no_rows
+from ahpatron_cli.data.table_statistics import (
+    ColumnStatistics,
+    TableStatistics,
+    no_rows,
+    separators_note,
+)
 from ahpatron_cli.errors import UserError, bad_data
 
 _UNNAMED_INDEX = ("", "Unnamed: 0")
@@ -206,21 +211,15 @@ def suspicions(seen: Sequence[ColumnStatistics], found: InferredColumns) -> list
         if column is None:
             continue
         name = shlex.quote(one.name)
-        option = one.reading_as_numbers if column.kind == "category" else None
-        if option:
-            example = min(one.categories)
-            count = len(one.categories)
-            notes.append(
-                f"column {one.name!r} looks like numbers ({example}), and is taken as {count:,} "
-                f"categories: {option} reads numbers, --category {name} if categories are meant"
-            )
+        if column.kind == "category" and one.suspicion:
+            notes.append(one.suspicion)
         if one.has_leading_zeros and column.kind == "number":
             notes.append(
                 f"column {one.name!r} has numbers with leading zeros: if they are codes, "
                 f"--category {name}"
             )
         if one.has_thousands and column.kind == "number":
-            notes.append(f"column {one.name!r} has separators of thousands, which are left out")
+            notes.append(separators_note(one.name))
     return notes
 
 

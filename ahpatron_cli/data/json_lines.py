@@ -158,7 +158,23 @@ class JsonReader:
         if _may_have_duplicates(raw, rows):
             for text, line in zip(texts, lines, strict=True):
                 self._refuse_duplicates(text, line)
+        if any(name != name.strip() for name in _keys(flat)):
+            flat = [self._with_bare_names(row, line) for row, line in zip(flat, lines, strict=True)]
         return flat, lines
+
+    def _with_bare_names(self, row: Row, line: int) -> Row:
+        """The cells of an object by names without spaces around them, as in a CSV header."""
+        bare: Row = {}
+        for name, cell in row.items():
+            text = name.strip()
+            if text in bare:
+                raise self._two_values(text, line)
+            bare[text] = cell
+        return bare
+
+    def _two_values(self, name: str, line: int) -> UserError:
+        """The error for an object with two values for one column."""
+        return bad_data(f"two values have the name {name!r}", self.path, line, field=name)
 
     def _decoded(self, text: bytes, lines: int) -> list[Row] | None:
         """The objects of so many lines, none of them blank; None if a line is not one object."""
@@ -213,8 +229,7 @@ class JsonReader:
         flat: Row = {}
         for name, cell in self._leaves(row, "", MAX_DEPTH, line=line):
             if name in flat:
-                problem = f"two values have the name {name!r}"
-                raise bad_data(problem, self.path, line, field=name)
+                raise self._two_values(name, line)
             flat[name] = cell
         return flat
 

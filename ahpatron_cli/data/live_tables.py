@@ -10,6 +10,7 @@ import numpy as np
 
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.cells import Cells
+from ahpatron_cli.data.csv_text import CsvReader
 from ahpatron_cli.data.faults import FaultyRow, OnFaultyRow
 from ahpatron_cli.data.file_formats import open_live
 from ahpatron_cli.data.growth import Growth
@@ -22,7 +23,7 @@ from ahpatron_cli.data.schema import Schema, Unseen
 from ahpatron_cli.data.source import MAX_LINE, Source
 from ahpatron_cli.data.table_labels import infer_labels
 from ahpatron_cli.data.table_options import TableOptions
-from ahpatron_cli.data.table_statistics import TableStatistics
+from ahpatron_cli.data.table_statistics import TableStatistics, separators_note, suspicion_of
 from ahpatron_cli.errors import NoRowsError, UserError, bad_data, usage
 from ahpatron_cli.settings import Data
 from ahpatron_cli.signals import StreamEnded
@@ -144,7 +145,19 @@ class LiveTableReader(Reader):
             pass
         if not self.rows_read and not self.faults:
             raise NoRowsError(self._format.path)
-        self.info.remarks += tuple(self.unseen.notes)
+        self.info.remarks += (*self._suspicions(), *self.unseen.notes)
+
+    def _suspicions(self) -> Iterator[str]:
+        """Yield what columns may mean that they are not read as; see `suspicions` of files."""
+        if self._growth is None:  # said when the model was made
+            return
+        for column in self.schema.columns:
+            suspicion = suspicion_of(column.name, column.categories)
+            if suspicion and column.name not in self._categories:
+                yield suspicion
+        if isinstance(self._format, CsvReader):
+            for name in sorted(self._format.thousands):
+                yield separators_note(name)
 
     def _note(self, batch: Batch) -> None:
         super()._note(batch)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from operator import itemgetter
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -40,9 +41,27 @@ MOST_COUNTED = 100_000
 """Largest number of categories of a column that are counted; later ones are others."""
 FEWEST_ROWS = 20
 """Smallest number of rows for which a text column with few repeated values is refused."""
+_LIKE = 0.9
+"""Share of the texts of a column that must look like numbers or dates."""
+_NUMBER_LIKE = re.compile(
+    r"(?=.*[0-9])[-+]?[€$£]?\s?([0-9]{1,3}([., '][0-9]{3})*|[0-9]+)([.,][0-9]+)?\s?[%€$£]?"
+)
+_DATE_LIKE = re.compile(
+    r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}([ T][0-9]{1,2}:[0-9]{2}.*)?"
+    r"|[0-9]{1,2}[. -]+[A-Za-z]{3,9}[. -]+[0-9]{2,4}.*|[A-Za-z]{3,9} [0-9]{1,2},? [0-9]{4}.*"
+)
 DATE_FORMATS: tuple[DateFormat, ...] = get_args(DateFormat)
 Kind: TypeAlias = Literal["number", "date", "category", "missing"]
 """Type of a cell."""
+
+
+class Resemblance(NamedTuple):
+    """What the texts of a column look like although each of them is a category."""
+
+    kind: Literal["numbers", "dates"]
+    example: str
+    options: str = ""
+    """The options with which they would be numbers; empty if there is none."""
 
 
 class _Mean:
@@ -260,23 +279,76 @@ class ColumnStatistics:
             f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
             "; dates must be written like 2024-05-31, 31.05.2024 or 05/31/2024, numbers like 1.5"
         )
-        option = self.reading_as_numbers
-        if option:
-            hint = f"{option} reads numbers; or leave the column out: --drop {name}"
+        seems = self.resemblance
+        if seems is not None and seems.options:
+            hint = f"{seems.options} reads numbers; or leave the column out: --drop {name}"
         line, _ = self.first["category"]
         raise bad_data(problem, path, line=line, hint=hint, field=self.name)
 
     @property
-    def reading_as_numbers(self) -> str | None:
-        """The option with which all categories would be numbers; None if there is none."""
-        if self.is_category or not self.categories:
+    def resemblance(self) -> Resemblance | None:
+        """What the texts look like, unless the column is said to have categories."""
+        if self.is_category:
             return None
-        options = []
-        for sign in get_args(DecimalSign):
-            spelling = Spelling(sign)
-            if all(spelling.number(name) is not None for name in self.categories):
-                options.append(f"--decimal {sign}")
-        return " or ".join(options) or None
+        return resemblance_of(self.categories)
+
+    @property
+    def suspicion(self) -> str | None:
+        """That the texts may be meant as numbers or dates, and what reads them as these."""
+        if self.is_category:
+            return None
+        return suspicion_of(self.name, self.categories)
+
+
+def resemblance_of(categories: Collection[str]) -> Resemblance | None:
+    """What nearly all of these texts look like, numbers or dates; None if neither."""
+    if not categories:
+        return None
+    options = _options_reading_numbers(categories)
+    if options:
+        return Resemblance("numbers", min(categories), options)
+    date = _similar(categories, _DATE_LIKE)
+    if date is not None:
+        return Resemblance("dates", date)
+    number = _similar(categories, _NUMBER_LIKE)
+    if number is not None:
+        return Resemblance("numbers", number)
+    return None
+
+
+def suspicion_of(name: str, categories: Collection[str]) -> str | None:
+    """That the texts of a column may be meant as numbers or dates, and what reads them as these."""
+    seems = resemblance_of(categories)
+    if seems is None:
+        return None
+    way = "write dates like 2024-05-31"
+    if seems.kind == "numbers":
+        way = "write numbers like 1234.5"
+    if seems.options:
+        way = f"{seems.options} reads numbers"
+    return (
+        f"column {name!r} looks like {seems.kind} ({seems.example}), and each text is a category: "
+        f"{way}, or --category {shlex.quote(name)} if categories are meant"
+    )
+
+
+def _options_reading_numbers(categories: Collection[str]) -> str:
+    """The options with which nearly all of these texts would be numbers; empty without one."""
+    options = []
+    for sign in get_args(DecimalSign):
+        spelling = Spelling(sign)
+        numbers = [spelling.number(text) is not None for text in categories]
+        if sum(numbers) >= _LIKE * len(categories):
+            options.append(f"--decimal {sign}")
+    return " or ".join(options)
+
+
+def _similar(categories: Collection[str], form: re.Pattern[str]) -> str | None:
+    """The first of these texts, by alphabet, that has a form, if nearly all have it."""
+    similar = [text for text in categories if form.fullmatch(text)]
+    if len(similar) < _LIKE * len(categories):
+        return None
+    return min(similar)
 
 
 def _present(cells: Texts, values: Mapping[str, float]) -> Floats:
@@ -393,6 +465,11 @@ class TableStatistics:
             problem = f"no row has a label in column {self._label!r}"
             hint = no_labels(self.unlabelled)
             raise bad_data(problem, path, line=1, hint=hint)
+
+
+def separators_note(name: str) -> str:
+    """The note on a column of numbers with separators of thousands."""
+    return f"column {name!r} has separators of thousands, which are left out"
 
 
 def no_rows(path: str) -> UserError:

@@ -136,7 +136,7 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 }
 
 
-ENDINGS = ("", " (€)", "=1", ", x", ' "q"', ".0", "|", " missing")
+ENDINGS = ("", " (€)", "=1", ", x", ' "q"', ".0", "|", " missing", "  ")
 """Ends of odd names of columns."""
 
 
@@ -167,6 +167,34 @@ def draws(draw: st.DrawFn, labels: Labels, count: int) -> list[Any]:
     return draw(st.lists(st.sampled_from(labels.values), min_size=more, max_size=more))
 
 
+def test_spaces_around_names_are_left_out_in_every_format(tmp_path: Path) -> None:
+    ahpatron = Ahpatron(tmp_path)
+    rows = pa.table({" x": [*range(40)], "kind ": [*"ab" * 20], " y ": [*"nnyy" * 10]})
+    write(tmp_path, rows)
+    ahpatron.succeed("run", "t.csv", "--label", "y", "--save", "m.npz")
+    expected = ahpatron.succeed("predict", "m.npz", "t.csv").out.splitlines()
+    model = OnlineKernelClassifier.load(tmp_path / "m.npz")
+    for file in FILES:
+        out = ahpatron.succeed("predict", "m.npz", file).out
+        assert scores(pd.read_csv(io.StringIO(out))).tolist() == pytest.approx(
+            [float(line.split(",")[2]) for line in expected[1:]]
+        )
+        ahpatron.succeed("run", file, "--label", "y")
+    for frame in FRAMES.values():
+        assert model.predict(frame(rows)).tolist() == [line.split(",")[1] for line in expected[1:]]
+
+
+def test_names_that_are_equal_without_spaces_are_refused_in_every_format(tmp_path: Path) -> None:
+    ahpatron = Ahpatron(tmp_path)
+    rows = pa.table({"x": [1, 2], " x": [1, 2], "y": ["n", "y"]})
+    write(tmp_path, rows)
+    for file in FILES:
+        assert "the name 'x'" in ahpatron.refusal(65, "run", file, "--label", "y")
+    for frame in FRAMES.values():
+        with pytest.raises(ValueError, match="'x' occurs twice"):
+            OnlineKernelClassifier(table={"category": ["x"]}).fit(frame(rows), ["n", "y"])
+
+
 MISSING = st.sampled_from(["indicator", "mean", "zero"])
 Drawn = tuple[pa.Table, Labels]
 
@@ -184,8 +212,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[pa.Table], Ahp
 
 
 def codes_of(rows: pa.Table) -> list[str]:
-    """The columns of numbers that are categories."""
-    return [name for name in rows.column_names if name.startswith("code")]
+    """The columns of numbers that are categories, by their names without spaces around them."""
+    return [name.strip() for name in rows.column_names if name.startswith("code")]
 
 
 def run(ahpatron: Ahpatron, rows: pa.Table, file: str, *options: str) -> dict[str, Any]:

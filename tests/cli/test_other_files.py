@@ -100,6 +100,49 @@ def test_a_state_keeps_how_its_stream_is_written(german: Ahpatron) -> None:
     assert not answer.get("error")
 
 
+POINT = b"x;y\n1.125;yes\n"
+"""A stream that is not written as the training data of g.npz."""
+
+
+@pytest.fixture
+def begun(german: Ahpatron) -> Ahpatron:
+    """The folder with a state s.npz that is the model of the file with decimal commas."""
+    (german.folder / "s.npz").write_bytes((german.folder / "g.npz").read_bytes())
+    return german
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--state", "s.npz"), ("--resume", "g.npz", "--answers", "csv")],
+    ids=lambda one: one[0],
+)
+def test_a_stream_that_begins_with_the_model_of_a_file_may_be_written_otherwise(
+    begun: Ahpatron, words: tuple[str, ...]
+) -> None:
+    done = begun("run", "-", *words, stdin=POINT)
+    assert done.code == 65
+    assert "'1.125', which could be two numbers" in done.err
+    [answer] = rows_of(begun.succeed("run", "-", *words, "--decimal", ".", stdin=POINT).out)
+    expected = scores(begun, "g.npz", "comma.csv")[0]
+    assert float(answer["score"]) == pytest.approx(expected)
+
+
+def test_a_state_keeps_what_was_said_of_the_first_stream_of_a_model(begun: Ahpatron) -> None:
+    begun.succeed("run", "-", "--state", "s.npz", "--decimal", ".", stdin=POINT)
+    [answer] = rows_of(begun.succeed("run", "-", "--state", "s.npz", stdin=POINT).out)
+    assert not answer["error"]
+    said = ("--state", "s.npz", "--decimal", ",")
+    assert "other values of --decimal" in begun.refusal(2, "run", "-", *said, stdin=POINT)
+
+
+def test_a_state_that_does_not_say_how_its_stream_is_written_may_be_told(german: Ahpatron) -> None:
+    german.succeed("run", "-", "--state", "t.npz", "--label", "y", stdin=POINT)
+    comma = b"x;y\n1,125;yes\n"
+    shown = german("run", "-", "--state", "t.npz", stdin=comma).err
+    assert "--decimal , reads 1.125" in shown
+    german.succeed("run", "-", "--state", "t.npz", "--decimal", ",", stdin=comma)
+
+
 def test_the_options_of_tables_are_refused_for_a_model_of_libsvm_text(german: Ahpatron) -> None:
     german.write("a.svm", "+1 1:1\n-1 1:2\n" * 20)
     german.succeed("run", "a.svm", "--save", "a.npz")

@@ -220,3 +220,29 @@ def test_a_table_lacks_a_column_of_a_schema_that_may_not_grow() -> None:
     whole(first)
     with pytest.raises(UserError, match="pet"):
         reader_of("name,age,y\nann,3,no\n", first.schema, may_grow=False)
+
+
+# Notes at the end ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cell", "options", "note"),
+    [
+        ("1,5", {}, "--decimal , reads numbers"),
+        ("31.05.24", {}, "looks like dates (31.05.24)"),
+        ("1.234,5", {"decimal": ","}, "separators of thousands"),
+    ],
+)
+def test_what_a_column_may_be_meant_as_is_noted(
+    cell: str, options: dict[str, Any], note: str
+) -> None:
+    reader = reader_of(f"c;y\n{cell};0\n{cell};1\n", **options)
+    whole(reader)
+    (found,) = reader.info.remarks
+    assert note in found
+
+
+def test_a_column_that_is_said_to_have_categories_is_not_noted() -> None:
+    reader = reader_of("c;y\n1,5;0\n2,5;1\n", category=("c",))
+    whole(reader)
+    assert reader.info.remarks == ()

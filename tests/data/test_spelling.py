@@ -96,6 +96,34 @@ def test_decimal_commas_are_suspected(count: int) -> None:
     assert "--decimal ," in note
 
 
+@pytest.mark.parametrize(
+    ("cells", "meant"),
+    [
+        (["31.05.24", "01.06.24"], "dates"),
+        (["2024/05/31", "2024/06/01"], "dates"),
+        (["31-05-2024", "1-6-2024"], "dates"),
+        (["31 May 2024", "May 31, 2024"], "dates"),
+        (["5 %", "10 %"], "numbers"),
+        (["€5.50", "€7"], "numbers"),
+        (["1 234", "7 654 321"], "numbers"),
+    ],
+)
+def test_text_that_looks_like_numbers_or_dates_is_noted(cells: list[str], meant: str) -> None:
+    (note,) = [note for note in opened(as_csv(cells)).info.remarks if "looks like" in note]
+    assert f"looks like {meant} ({min(cells)})" in note
+    silenced = opened(as_csv(cells), category=("c",)).info.remarks
+    assert not any("looks like" in note for note in silenced)
+
+
+@pytest.mark.parametrize("cells", [["a", "b"], ["2 rooms", "3 rooms"], ["1.2.3.4", "1.2.3.5"]])
+def test_other_text_is_not_suspected(cells: list[str]) -> None:
+    assert not any("looks like" in note for note in opened(as_csv(cells)).info.remarks)
+
+
+def test_decimal_commas_are_suspected_beside_a_few_other_texts() -> None:
+    assert "--decimal , reads numbers" in refusal([*(f"{i},5" for i in range(100)), "n.a."])
+
+
 def test_decimal_commas_of_many_values_are_refused_with_the_option() -> None:
     assert "--decimal , reads numbers" in refusal([f"{i},5" for i in range(100)])
 

@@ -59,7 +59,7 @@ from ahpatron_cli.data.inference import infer_schema_without_labels
 from ahpatron_cli.data.label_codes import LabelCodes
 from ahpatron_cli.data.layout import is_dense
 from ahpatron_cli.data.schema import Column, FeatureColumns, Schema, Unseen, listed
-from ahpatron_cli.data.table_options import hint_in_python, options_in_python
+from ahpatron_cli.data.table_options import hint_in_python, options_in_python, unknown_drops
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.explanation import column_relevances
 from ahpatron_cli.model_file import Header, damaged, load_model, model_of, to_bytes
@@ -457,7 +457,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         elif not self._takes_arrays():
             names = listed(self.feature_names_in_)
             raise ValueError(f"X must be a DataFrame or a list of dicts with the columns {names}")
-        with _naming_tables(first=first):
+        with _naming_tables(first=first, is_frame=frame is not None):
             found = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
         rows = found
         labels = np.empty(0)
@@ -519,6 +519,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = np.array(names, dtype=object)
             self.n_features_in_ = len(names)
         options = options_in_python(self.table, names)
+        for note in unknown_drops(options, names):
+            warn_user(note)
         used = [name for name in names if name not in options.drop]
         raw = frame_cells(frame, used, text=options.category, path="X")
         cells = options.spelling.cleaned(raw, by_name=options.category)
@@ -1009,15 +1011,22 @@ def _as_value_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _naming_tables(*, first: bool) -> Iterator[None]:
-    """Say what takes text, if an array or list has a cell that is not a number."""
+def _naming_tables(*, first: bool, is_frame: bool) -> Iterator[None]:
+    """Say what takes text, if rows that count as an array have a cell that is not a number.
+
+    A DataFrame counts as an array if its columns have numbers for names.
+    """
     try:
         yield
     except ValueError as error:
         if "could not convert string to float" not in str(error):
             raise
         hint = "X must have numbers only, as in fit"
-        if first:
+        if first and is_frame:
+            hint = (
+                "columns with text must have names that are text: X.columns = X.columns.astype(str)"
+            )
+        elif first:
             hint = (
                 "arrays must have numbers only; give text in a DataFrame or a list of dicts, or "
                 "convert it"

@@ -8,7 +8,7 @@ column that gives the label away shows in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -29,7 +29,7 @@ from ahpatron_cli.data.cells import (
     readings,
 )
 from ahpatron_cli.data.table_options import TableOptions
-from ahpatron_cli.data.table_statistics import ColumnStatistics, Kind
+from ahpatron_cli.data.table_statistics import ColumnStatistics, Kind, leading_zeros_note
 
 ColumnType: TypeAlias = Literal["number", "date", "category", "empty"]
 
@@ -53,6 +53,8 @@ class ColumnOverview(Struct, frozen=True, kw_only=True):
     """`feature`, `label`, `id` or `dropped`, as the options say."""
     type: ColumnType
     """`number`, `date`, `category`, or `empty`; the most frequent type if there are several."""
+    rows: int
+    """Number of cells, missing ones and those of rows with a fault in another column included."""
     other_types: int
     """Number of cells of another type."""
     missing: int
@@ -132,13 +134,20 @@ class Overview:
             found.append(overview)
         return tuple(found)
 
-    def suspicions(self) -> list[str]:
-        """What columns of text may be meant as, with the options that say so."""
+    def suspicions(self, leading_zeros: Collection[str]) -> list[str]:
+        """What columns may be meant as, with the options that say so.
+
+        Columns that have been read as numbers and have some with `leading_zeros` are named here.
+        """
         found = []
         for name, column in self._columns.items():
-            suspicion = column.statistics.suspicion
-            if self._roles[name] == "feature" and column.type == "category" and suspicion:
-                found.append(suspicion)
+            if self._roles[name] != "feature":
+                continue
+            seen = column.statistics
+            if column.type == "category" and seen.suspicion:
+                found.append(seen.suspicion)
+            if column.type == "number" and (seen.has_leading_zeros or name in leading_zeros):
+                found.append(leading_zeros_note(name))
         return found
 
 
@@ -286,6 +295,7 @@ class _Column:
             name=self.statistics.name,
             role=role,
             type=kind,
+            rows=counts.total(),
             other_types=others,
             missing=missing,
             distinct=distinct,

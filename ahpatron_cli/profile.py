@@ -325,7 +325,7 @@ def _profile_without_label(
         "name the column of labels, --label COLUMN, to see how many mistakes a rule on each column "
         "alone makes, and what fits the data",
         *_advice_on_columns(profile),
-        *overview.suspicions(),  # with labels, they are among the notes
+        *overview.suspicions(reader.leading_zeros),  # with labels, they are among the notes
     ]
     return replace(profile, advice=tuple(advice))
 

@@ -539,6 +539,36 @@ def test_a_clone_says_what_it_does_not_keep(ahpatron: Ahpatron) -> None:
         loaded.fit(PAYMENTS.drop(columns="fraud"), PAYMENTS["fraud"])
 
 
+def test_a_clone_leaves_out_the_ids_of_a_model_of_the_shell(ahpatron: Ahpatron) -> None:
+    rows = PAYMENTS.assign(number=[f"P{i}" for i in range(len(PAYMENTS))])
+    rows.to_csv(ahpatron.folder / "t.csv", index=False)
+    options = ("--label", "fraud", "--positive", "yes", "--id", "number")
+    counted = ahpatron.run("t.csv", *options, "--save", "t.npz")
+    loaded = OnlineKernelClassifier.load(ahpatron.folder / "t.npz")
+    with pytest.warns(UserWarning, match="positive"):
+        again = clone(loaded)
+    again.fit(rows.drop(columns="fraud"), rows["fraud"])
+    assert again.mistakes_ == counted["mistakes"]
+
+
+def test_misspelt_columns_of_the_options_are_named(
+    census: tuple[pd.DataFrame, pd.Series],
+) -> None:
+    with pytest.raises(ValueError, match="no column has the name 'Job': did you mean job"):
+        OnlineKernelClassifier(table={"category": ["Job"]}).fit(*census)
+    with pytest.warns(UserWarning, match="drops 'since_'.*did you mean since"):
+        OnlineKernelClassifier(table={"drop": ["since_"]}).fit(*census)
+
+
+def test_text_in_columns_without_names_is_refused_with_what_names_them() -> None:
+    rows = pd.DataFrame([["a", 1], ["b", 2]] * 30)
+    with pytest.raises(ValueError, match=r"X\.columns = X\.columns\.astype\(str\)"):
+        OnlineKernelClassifier().fit(rows, [0, 1] * 30)
+    rows.columns = rows.columns.astype(str)
+    OnlineKernelClassifier().fit(rows, [0, 1] * 30)
+    OnlineKernelClassifier().fit([{0: "a", 1: 1}, {0: "b", 1: 2}] * 30, [0, 1] * 30)
+
+
 def test_nested_dicts_and_lists_have_columns_of_their_own() -> None:
     rows = [{"at": {"x": i, "y": [i % 2, -i]}, "kind": "ab"[i % 2]} for i in range(20)]
     model = OnlineKernelClassifier().fit(rows, [i % 2 for i in range(20)])
@@ -552,11 +582,13 @@ def test_nested_dicts_and_lists_have_columns_of_their_own() -> None:
     [
         ([f"text {i}" for i in range(60)], ['table={"drop": ["my column"]}']),
         ([f"{i},5" for i in range(60)], ['table={"decimal": ","}', 'table={"drop":']),
+        ([*range(59), "n.a."], ['table={"na": ["n.a."]}', 'table={"drop":']),
+        ([*range(59), "don't"], ['table={"na": ["don\'t"]}']),
         (["1/2/2023"] * 60, ['"date_format": "DD/MM/YYYY"', '"date_format": "MM/DD/YYYY"']),
         ([1 + 2j] * 60, ['table={"drop": ["my column"]}']),
         ([[1]] * 59 + [2], ['table={"drop": ["my column"]}']),
     ],
-    ids=["text", "decimal commas", "dates", "complex", "lists"],
+    ids=["text", "decimal commas", "marker", "quote", "dates", "complex", "lists"],
 )
 def test_the_error_of_a_column_names_options_with_which_fit_takes_it(
     cells: list[Any], ways: list[str]

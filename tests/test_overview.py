@@ -140,6 +140,23 @@ def test_the_option_that_reads_text_as_numbers_is_said_once(
     assert shown.count("--decimal , reads numbers") == 1
 
 
+@pytest.mark.parametrize("options", [(), ("--label", "y")], ids=["plain", "labelled"])
+def test_codes_with_leading_zeros_are_noticed(ahpatron: Ahpatron, options: tuple[str, ...]) -> None:
+    ahpatron.write("t.csv", "zip,y\n" + "".join(f"{i % 7:05},{i % 2}\n" for i in range(99)))
+    shown = ahpatron.succeed("inspect", "t.csv", *options).out
+    assert shown.count("if they are codes, --category zip") == 1
+
+
+def test_shares_of_a_column_are_those_of_all_its_cells(ahpatron: Ahpatron) -> None:
+    cells = ["1"] * 70 + ["x"] * 30
+    rows = [f"{cell},{'a' if i % 2 else ''},{i % 2}" for i, cell in enumerate(cells)]
+    ahpatron.write("t.csv", "\n".join(["n,k,y", *rows, ""]))
+    shown = ahpatron("inspect", "t.csv", "--label", "y").out
+    [kind] = [line for line in shown.splitlines() if line.startswith("k ")]
+    assert kind.split()[2] == "50.00"
+    assert "a (50.0 %)" in kind
+
+
 def test_a_column_that_gives_the_label_away_shows(ahpatron: Ahpatron) -> None:
     ahpatron.write("t.csv", table())
     options = ("--label", "churn", "--id", "id", "--drop", "when", "--drop", "price")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -24,6 +23,7 @@ from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.table_statistics import (
     ColumnStatistics,
     TableStatistics,
+    leading_zeros_note,
     no_rows,
     separators_note,
 )
@@ -210,14 +210,10 @@ def suspicions(seen: Sequence[ColumnStatistics], found: InferredColumns) -> list
         column = found.get(one.name)
         if column is None:
             continue
-        name = shlex.quote(one.name)
         if column.kind == "category" and one.suspicion:
             notes.append(one.suspicion)
         if one.has_leading_zeros and column.kind == "number":
-            notes.append(
-                f"column {one.name!r} has numbers with leading zeros: if they are codes, "
-                f"--category {name}"
-            )
+            notes.append(leading_zeros_note(one.name))
         if one.has_thousands and column.kind == "number":
             notes.append(separators_note(one.name))
     return notes

@@ -361,8 +361,9 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         options: dict[str, Any] = {}
         if self.missing != Tables.missing:
             options["missing"] = self.missing
-        if self.dropped:
-            options["drop"] = list(self.dropped)
+        dropped = [*self.dropped, self.id] if self.id else self.dropped
+        if dropped:
+            options["drop"] = list(dropped)
         numbered = [column.name for column in self.columns if column.has_numbered_categories]
         if numbered:
             options["category"] = numbered
@@ -639,7 +640,7 @@ def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
     if len(cell) > 40:
         shown = f"{cell[:40]}…"
     problem = f"column {name!r} has {kind} values, and here {shown!r}"
-    if kind == "number" and number(cell) is not None:
+    if kind == "number" and len(numbers_by_sign(cell)) > 1:
         problem += ", which could be two numbers"
     column = shlex.quote(name)
     hint = f"correct the cell, or train with --category {column} or --drop {column}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, get_args
 
@@ -103,7 +103,7 @@ def options_in_python(given: Mapping[str, Any] | None, names: Collection[str]) -
     for option in ("category", "drop", "na"):
         listed = known.get(option, ())
         words = (listed,) if isinstance(listed, str) else tuple(listed)
-        known[option] = tuple(map(str, words))
+        known[option] = tuple(str(word).strip() for word in words)
     _check_legal(known, "missing", get_args(Missing))
     _check_legal(known, "decimal", get_args(DecimalSign))
     _check_legal(known, "date_format", get_args(SlashFormat))
@@ -113,21 +113,38 @@ def options_in_python(given: Mapping[str, Any] | None, names: Collection[str]) -
     return TableOptions(**known)
 
 
+def unknown_drops(options: TableOptions, names: Collection[str]) -> Iterator[str]:
+    """Yield a warning for each column to leave out that a DataFrame does not have.
+
+    It may be left out already, so this is no error as in the shell; but it may be misspelled.
+    """
+    for name in options.drop:
+        if name in names:
+            continue
+        hint = suggestion(name, names)
+        question = f" ({hint})" if hint else ""
+        yield f"table drops {name!r}, and no column has this name{question}"
+
+
 def hint_in_python(error: UserError) -> str | None:
-    """What to do about a faulty column of a DataFrame; None if no column is at fault.
+    """What to do about a faulty column of a DataFrame; None if nothing is known.
 
     The hint of the error names options of the command line: these are what `table` can have.
     """
     column = None if error.place is None else error.place.field
+    known = error.hint or "--drop "
     if column is None:
-        return None
+        return known if known.startswith("did you mean") else None
     quoted = json.dumps([column], ensure_ascii=False)
     ways = [(f"--decimal {sign} ", f'"decimal": "{sign}"') for sign in get_args(DecimalSign)]
     forms = get_args(SlashFormat)
     ways += [(f"--date-format {form}", f'"date_format": "{form}"') for form in forms]
     ways += [(f"--{name} ", f'"{name}": {quoted}') for name in ("category", "drop")]
-    hint = error.hint or "--drop "
-    options = [f"table={{{way}}}" for option, way in ways if option in hint]
+    _, option, cell = known.partition("--na ")
+    if option:  # in quotes if a shell needs them
+        [text] = shlex.split(cell)
+        ways.append(("--na ", f'"na": {json.dumps([text], ensure_ascii=False)}'))
+    options = [f"table={{{way}}}" for option, way in ways if option in known]
     return f"convert the column, or fit with {' or '.join(options)}" if options else None
 
 

@@ -304,9 +304,10 @@ def resemblance_of(categories: Collection[str]) -> Resemblance | None:
     """What nearly all of these texts look like, numbers or dates; None if neither."""
     if not categories:
         return None
-    options = _options_reading_numbers(categories)
-    if options:
-        return Resemblance("numbers", min(categories), options)
+    numbers = _numbers_by_option(categories)
+    if numbers:
+        example = min(min(texts) for texts in numbers.values())
+        return Resemblance("numbers", example, " or ".join(numbers))
     date = _similar(categories, _DATE_LIKE)
     if date is not None:
         return Resemblance("dates", date)
@@ -332,15 +333,15 @@ def suspicion_of(name: str, categories: Collection[str]) -> str | None:
     )
 
 
-def _options_reading_numbers(categories: Collection[str]) -> str:
-    """The options with which nearly all of these texts would be numbers; empty without one."""
-    options = []
+def _numbers_by_option(categories: Collection[str]) -> dict[str, list[str]]:
+    """Those of these texts that are numbers, by the options with which nearly all of them are."""
+    found = {}
     for sign in get_args(DecimalSign):
         spelling = Spelling(sign)
-        numbers = [spelling.number(text) is not None for text in categories]
-        if sum(numbers) >= _LIKE * len(categories):
-            options.append(f"--decimal {sign}")
-    return " or ".join(options)
+        numbers = [text for text in categories if spelling.number(text) is not None]
+        if len(numbers) >= _LIKE * len(categories):
+            found[f"--decimal {sign}"] = numbers
+    return found
 
 
 def _similar(categories: Collection[str], form: re.Pattern[str]) -> str | None:
@@ -470,6 +471,14 @@ class TableStatistics:
 def separators_note(name: str) -> str:
     """The note on a column of numbers with separators of thousands."""
     return f"column {name!r} has separators of thousands, which are left out"
+
+
+def leading_zeros_note(name: str) -> str:
+    """The note on a column of numbers like 007, which may be codes."""
+    return (
+        f"column {name!r} has numbers with leading zeros: if they are codes, "
+        f"--category {shlex.quote(name)}"
+    )
 
 
 def no_rows(path: str) -> UserError:

@@ -145,9 +145,9 @@ def _columns(profile: Profile, terminal: Terminal) -> str:
         )
     names = [_cut(one.name, _WIDEST_NAME) for one in shown]
     types = [_column_type(one) for one in shown]
-    missing = [_missing(one, profile.rows) for one in shown]
+    missing = [_missing(one) for one in shown]
     distinct = [_distinct(one) for one in shown]
-    contents = [_content(one, profile) for one in shown]
+    contents = [_content(one) for one in shown]
     alone = [_alone(one) for one in shown]
     columns = [
         Column("Column", names, left=True),
@@ -195,10 +195,10 @@ def _column_type(one: ColumnOverview) -> str:
     return one.type
 
 
-def _missing(one: ColumnOverview, rows: int) -> str | None:
+def _missing(one: ColumnOverview) -> str | None:
     if not one.missing:
         return None
-    return percent(one.missing / rows)
+    return percent(one.missing / one.rows)
 
 
 def _distinct(one: ColumnOverview) -> str:
@@ -207,11 +207,11 @@ def _distinct(one: ColumnOverview) -> str:
     return f"{one.distinct:,}"
 
 
-def _content(one: ColumnOverview, profile: Profile) -> str | None:
+def _content(one: ColumnOverview) -> str | None:
     """The range of numbers and dates, or the most frequent text."""
     if one.most_frequent is not None:
         rows = one.most_frequent_rows or 0
-        part = share(rows / profile.rows)
+        part = share(rows / one.rows)
         text = _cut(one.most_frequent, _WIDEST_TEXT)
         return f"{text} ({part})"
     if isinstance(one.low, str):

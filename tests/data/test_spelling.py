@@ -122,6 +122,8 @@ def test_other_text_is_not_suspected(cells: list[str]) -> None:
 
 def test_decimal_commas_are_suspected_beside_a_few_other_texts() -> None:
     assert "--decimal , reads numbers" in refusal([*(f"{i},5" for i in range(100)), "n.a."])
+    cells = [*(f"{i % 20},5" for i in range(100)), "-"]
+    assert any("looks like numbers (0,5)" in note for note in opened(as_csv(cells)).info.remarks)
 
 
 def test_decimal_commas_of_many_values_are_refused_with_the_option() -> None:
@@ -247,6 +249,12 @@ def test_a_model_refuses_a_number_that_its_own_sign_and_a_point_read_differently
     shown = refusal(["1.125"], schema=GERMAN)
     assert "'1.125', which could be two numbers" in shown
     assert "--decimal , reads 1125 or --decimal . reads 1.125" in shown
+
+
+def test_a_number_of_another_spelling_in_the_training_data_is_one_number() -> None:
+    shown = refusal(["1,5", "2,5", "0.64"], decimal=",")
+    assert "two numbers" not in shown
+    assert "--decimal . reads 0.64" in shown
 
 
 @pytest.mark.parametrize(("decimal", "value"), [(",", 1125), (".", 1.125)])

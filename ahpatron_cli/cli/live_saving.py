@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
 from ahpatron_cli.atomic import write_atomically
 from ahpatron_cli.cli.stderr import Stderr
@@ -127,3 +133,64 @@ class Saving:
         text = f"the state is not saved, and saving it is tried again: {error}"
         self._stderr.warn(text, timed=True)
         self._monitor.event("not saved", path=state.path, reason=error.problem)
+
+
+@contextmanager
+def released(lock: threading.Lock) -> Iterator[None]:
+    """Context manager: a lock that this thread holds is free."""
+    lock.release()
+    try:
+        yield
+    finally:
+        lock.acquire()
+
+
+class SavingBeside(Saving):
+    """Saves a copy of the service in a thread of its own, while the service goes on.
+
+    The last time, the service waits. Its thread holds `lock`, which the events of saving need too.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        lock: threading.Lock,
+        writer: ThreadPoolExecutor | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self._lock = lock
+        self._writer = writer or ThreadPoolExecutor(1, "state")
+        self._writing: Future[None] | None = None
+        self._is_last = False
+
+    def save_last(self) -> UserError | None:
+        with released(self._lock):  # the note of an earlier save may wait for the lock
+            self._writer.shutdown()
+        self._is_last = True
+        return super().save_last()
+
+    def write(self, state: StateFile, model: Model, progress: tuple[int, int]) -> None:
+        if self._is_last:
+            super().write(state, model, progress)
+            return
+        if self._writing is not None and not self._writing.done():
+            return  # it is still behind, and will be asked for again
+        started = time.perf_counter()
+        # Arrays of the model are those that the learner changes when this thread goes on.
+        copied = copy.deepcopy(model)
+        written = self._writer.submit(state.save, copied, progress=progress)
+
+        def note() -> None:
+            error = written.exception()
+            with self._lock:
+                if error is None:
+                    self.note_saved(state, progress, time.perf_counter() - started)
+                elif isinstance(error, UserError):
+                    self.note_not_saved(state, error)
+                else:
+                    self.note_not_saved(state, UserError(repr(error)))
+
+        # As a callback, this thread, which has the lock, would call it if all is written already.
+        self._writer.submit(note)
+        self._writing = written

@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+from ahpatron_cli.cli.live_saving import SavingBeside
 from ahpatron_cli.cli.server.exchange import Exchange
-from ahpatron_cli.cli.server.session import SavingBeside
 from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.data.dataset import Preparation, stream
 from ahpatron_cli.data.source import Source
@@ -77,7 +77,7 @@ def saved_beside(
         options=state.model.header.options,
         monitor=monitor,
         stderr=Stderr(),
-        exchange=exchange,
+        lock=exchange.lock,
         writer=writer,
     )
 

@@ -11,9 +11,8 @@ import io
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -71,16 +70,8 @@ class Exchange:
         """The lines, for the learner to read."""
         self._asked: deque[_Asked] = deque()
         self._sender = ThreadPoolExecutor(1, "lines")  # the pipe may be full
-        self._is_closed = False
-
-    @contextmanager
-    def free(self) -> Iterator[None]:
-        """Context manager: the lock, which this thread holds, is free."""
-        self.lock.release()
-        try:
-            yield
-        finally:
-            self.lock.acquire()
+        self.is_closed = False
+        """Whether no lines are taken any more."""
 
     @property
     def waiting(self) -> int:
@@ -92,13 +83,9 @@ class Exchange:
         """Number of the row, within its request, that is answered next."""
         return len(self._asked[0].answers)
 
-    @property
-    def is_closed(self) -> bool:
-        return self._is_closed
-
     async def ask(self, lines: Sequence[bytes]) -> list[Answer]:
         """The answers to these lines."""
-        if self._is_closed:
+        if self.is_closed:
             raise Closed
         loop = asyncio.get_running_loop()
         asked = _Asked(len(lines), loop, done=loop.create_future())
@@ -123,14 +110,14 @@ class Exchange:
 
     def close(self) -> None:
         """Take no more lines; the learner finds the end of its stream behind those before."""
-        if not self._is_closed:
-            self._is_closed = True
+        if not self.is_closed:
+            self.is_closed = True
             self._sender.submit(os.close, self._write)
             self._sender.shutdown(wait=False)
 
     def abandon(self) -> None:
         """Answer requests that wait although the learner has ended."""
-        self._is_closed = True
+        self.is_closed = True
         while self._asked:
             asked = self._asked.popleft()
             asked.loop.call_soon_threadsafe(_abandon, asked)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import signal
-import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli.live import Finished, LiveSession
-from ahpatron_cli.cli.live_saving import Saving
+from ahpatron_cli.cli.live_saving import SavingBeside, released
 from ahpatron_cli.cli.server.exchange import NAME, Exchange, RequestAnswers
 from ahpatron_cli.cli.server.history import History, PageMonitor
 from ahpatron_cli.data.source import Source
-from ahpatron_cli.errors import UserError
 from ahpatron_cli.live.monitor import exposition
 from ahpatron_cli.output.formats import json_text
 from ahpatron_cli.output.inspect_text import model_document
@@ -26,55 +23,6 @@ if TYPE_CHECKING:
     from ahpatron_cli.cli.live_stream import LiveStream
     from ahpatron_cli.data.dataset import StreamedRows
     from ahpatron_cli.live.service import AnsweredRows, Service
-    from ahpatron_cli.live.state_file import StateFile
-    from ahpatron_cli.model_file import Model
-
-
-class SavingBeside(Saving):
-    """Saves a copy of the state in a thread of its own, while requests are answered.
-
-    The last time, the learner waits.
-    """
-
-    def __init__(
-        self, *arguments: Any, exchange: Exchange, writer: ThreadPoolExecutor, **options: Any
-    ) -> None:
-        super().__init__(*arguments, **options)
-        self._exchange = exchange
-        self._writer = writer
-        self._writing: Future[None] | None = None
-        self._is_last = False
-
-    def save_last(self) -> UserError | None:
-        with self._exchange.free():  # the note of an earlier save may wait for the lock
-            self._writer.shutdown()
-        self._is_last = True
-        return super().save_last()
-
-    def write(self, state: StateFile, model: Model, progress: tuple[int, int]) -> None:
-        if self._is_last:
-            super().write(state, model, progress)
-            return
-        if self._writing is not None and not self._writing.done():
-            return  # it is still behind, and will be asked for again
-        started = time.perf_counter()
-        # Arrays of the model are those that the learner changes when this thread goes on.
-        copied = copy.deepcopy(model)
-        written = self._writer.submit(state.save, copied, progress=progress)
-
-        def note() -> None:
-            error = written.exception()
-            with self._exchange.lock:
-                if error is None:
-                    self.note_saved(state, progress, time.perf_counter() - started)
-                elif isinstance(error, UserError):
-                    self.note_not_saved(state, error)
-                else:
-                    self.note_not_saved(state, UserError(repr(error)))
-
-        # As a callback, this thread, which has the lock, would call it if all is written already.
-        self._writer.submit(note)
-        self._writing = written
 
 
 @dataclass
@@ -119,7 +67,7 @@ class ServedSession(LiveSession):
         return watch.ending_stream(
             self.every_minute,
             self.answer_faults,
-            waiting=self.exchange.free,
+            waiting=partial(released, self.exchange.lock),
             on_signal=self._on_signal,
         )
 
@@ -165,8 +113,7 @@ class ServedSession(LiveSession):
             options=self.beginning.options,
             monitor=self.monitor,
             stderr=self.stderr,
-            exchange=self.exchange,
-            writer=ThreadPoolExecutor(1, "state"),
+            lock=self.exchange.lock,
         )
 
     def note_answers(self, stream: LiveStream, answers: AnsweredRows) -> None:

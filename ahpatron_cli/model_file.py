@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import math
 import zipfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -33,7 +34,7 @@ from ahpatron_cli.data.label_codes import UNDECIDED, AppearingLabels, LabelCodes
 from ahpatron_cli.data.layout import DENSE_WIDTH
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
-from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
+from ahpatron_cli.data.source import FROM_ARRAYS, HEAD_BYTES, foreign_format, similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import Number, ParamValue, plain_params
 from ahpatron_cli.runner import (
@@ -394,13 +395,25 @@ def _header(archive: zipfile.ZipFile, path: str) -> Header:
     return msgspec.convert(written, Header)
 
 
+def _no_model(names: Sequence[str], path: str) -> UserError:
+    """The error for a zip archive of other entries: arrays, a spreadsheet or any files."""
+    holds_arrays = any(name.endswith(".npy") for name in names)
+    if not holds_arrays:
+        with Path(path).open("rb") as file:
+            head = file.read(HEAD_BYTES)
+        error = foreign_format(head, path)
+        if error is not None:
+            return error
+    return bad_data("this is not a model of ahpatron", path, hint=FROM_ARRAYS)
+
+
 def _fields(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
     """The fields of the header of a model file, as they are written there."""
     names = archive.namelist()
     if "meta.npy" in names:
         return {"kind": KIND, "version": "0.2 or earlier"}
     if f"{_HEADER}.npy" not in names:
-        raise bad_data("this is not a model of ahpatron", path, hint=FROM_ARRAYS)
+        raise _no_model(names, path)
     size = archive.getinfo(f"{_HEADER}.npy").file_size
     if size > _LARGEST_HEADER:
         raise StateError("its header is too large")

@@ -466,7 +466,7 @@ def _facts_of_head(
     first = 0 if info.zero_based else 1
     facts = {
         **_duplicates(head.hashes, classes, head.labelled),
-        **_ranges(head.matrix, width=info.max_index + 1, first=first),
+        **_ranges(head.matrix, width=info.max_index + 1, first=first, schema=reader.schema),
     }
     if reader.schema and facts["widest"]:  # features of a table have names
         feature, low, high = facts["widest"]
@@ -575,7 +575,7 @@ def _duplicates(
     }
 
 
-def _ranges(rows: CsrRows, *, width: int, first: int) -> dict[str, Any]:
+def _ranges(rows: CsrRows, *, width: int, first: int, schema: Schema | None) -> dict[str, Any]:
     """Fields on the ranges of features and advised scaling; features are columns from `first`."""
     examined = min(width, MOST_COLUMNS)
     looked_at = max(examined, first)
@@ -591,7 +591,10 @@ def _ranges(rows: CsrRows, *, width: int, first: int) -> dict[str, Any]:
     unit = bool(np.all(deviations < _UNIT_TOLERANCE))
     width = len(low)
     filled = is_filled(len(rows), width, stored=len(rows.values))
-    scale, reason = _advise_scale(low, high, halves, unit=unit, sparse=not filled)
+    kinds = {column.kind for column in schema.columns} if schema else {"number"}
+    are_alike = kinds == {"number"}
+    sparse = not filled and are_alike
+    scale, reason = _advise_scale(low, high, halves, unit=unit, sparse=sparse)
     facts: dict[str, Any] = {
         "low": None,
         "high": None,
@@ -633,7 +636,7 @@ def _advise_scale(
     It is "none" if all values are within -1..1, if all rows have length 1, or if features are of
     comparable size: the largest range is at most ten times the lower quartile of the ranges.
     Otherwise sparse rows (under 10 % stored) are scaled to length 1, and features of dense rows to
-    0..1.
+    0..1. Rows with dates or categories are never `sparse`: the length would be that of a date.
     """
     varying = halves[halves > 0]
     if not len(low):
@@ -881,12 +884,12 @@ def _advice_on_faults(profile: Profile) -> list[str]:
         last = profile.faulty_lines[-1:]
         items += [one.hint for one in last if one.hint]
     elif profile.faults:
-        items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
-        hints: dict[str, None] = {}
-        for one in profile.faulty_lines:
-            of_table = one.column is None
-            if of_table and one.hint:
-                hints[one.hint] = None
+        of_table = [one for one in profile.faulty_lines if one.column is None]
+        if of_table:  # which may be those of a column, not of a line
+            items.append("`ahpatron run` stops at the first fault")
+        else:
+            items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
+        hints = {one.hint: None for one in of_table if one.hint}
         items += list(hints)[:MOST_HINTS]
     return items
 

@@ -618,7 +618,7 @@ class Live(Group):
         belongs_to="call",
         metavar="FORMAT",
         help="Answer each line by one line, {legal}: id or line, prediction, score, and what else "
-        "is known. [default with --state: the format of the input; csv for LIBSVM text]",
+        "is known. [default: none; with --state the format of the input, csv for LIBSVM text]",
     )
     on_fault: OnFault = option(
         "--on-fault",

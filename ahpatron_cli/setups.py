@@ -68,8 +68,10 @@ def own_learner(name: str) -> str:
     except LearnerLoadError as error:
         if GUIDE in str(error):
             raise usage(str(error), f"{GUIDE} shows the old and the new form") from None
-        hint = _WRITTEN
-        if isinstance(error, NoClassError) and error.known:
+        hint = f"{GUIDE} shows whole learners"
+        if isinstance(error, NoClassError) and not error.known:
+            hint = _WRITTEN
+        elif isinstance(error, NoClassError):
             close = difflib.get_close_matches(class_name, error.known, n=1, cutoff=0.0)
             hint = f"try -l {shlex.quote(f'{path}:{close[0]}')}"
         fault = learner_fault(error.__cause__ or error, [file])
@@ -90,8 +92,10 @@ def learner_name(learner: str) -> str:
 
 def _listed(learners: Sequence[str]) -> str:
     """The names of learners in a sentence."""
-    names = map(learner_name, learners)
-    return " and ".join(names)
+    *first, last = map(learner_name, learners)
+    if not first:
+        return last
+    return f"{', '.join(first)} and {last}"
 
 
 def model_learner(saved: SavedLearner) -> str | None:
@@ -229,7 +233,8 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
             concerned = [choice.learner]
             legal = find_learner(choice.learner).specs()
         if choice.name not in legal:
-            problem = f"{choice.shown}: {_listed(concerned)} has no parameter {choice.name!r}"
+            have = "has" if len(concerned) == 1 else "have"
+            problem = f"{choice.shown}: {_listed(concerned)} {have} no parameter {choice.name!r}"
             hint = suggestion(choice.name, legal)
             if not hint and len(concerned) == 1 and legal:
                 hint = f"its parameters: {', '.join(legal)}"

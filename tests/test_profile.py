@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from ahpatron_cli import profile as module
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import Source
+from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.number_text import short
+from ahpatron_cli.output.inspect_text import profile_text
+from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.profile import profile_of
 from support.profiles import Matrix, alignment_of, distances_of, profile, to_text
 
@@ -223,3 +226,15 @@ def test_the_command_to_continue_with() -> None:
     assert other.next == ("ahpatron run data.svm --positive 4 -l metron --shuffle",)
     assert profile(b"1 1:1\nx\n-1 1:2\n").next == ()
     assert profile(b"1 1:1\n1 1:2\n").next == ()
+
+
+def test_the_columns_of_a_table_fit_into_a_terminal() -> None:
+    rows = "".join(
+        f"2025-03-01 {8 + i // 60:02}:{i % 60:02}:00,,{'ab'[i % 2]}\n" for i in range(90)
+    )
+    text = f"the moment of its creation,size of it,y\n{rows}".encode()
+    source = Source(io.BytesIO(text), "data.csv", closes=True)
+    found = profile_of(source, table=TableOptions(label="y"))
+    assert max(map(len, profile_text(found, Terminal(80)).splitlines())) <= 80
+    assert max(map(len, profile_text(found, Terminal(60)).splitlines())) <= 60
+    assert "2025-03-01 08:00 to 2025-03-01 09:29" in profile_text(found, Terminal())

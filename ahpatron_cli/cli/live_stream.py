@@ -86,7 +86,7 @@ class LiveStream:
     def _take(self, piece: Batch | FaultyRow) -> None:
         """Answer a piece of the stream, and do what is due after each answer."""
         if isinstance(piece, FaultyRow):
-            self._leave_out(Refusal(piece.line, None, piece.error, raw=piece.raw))
+            self._leave_out(Refusal(piece.line, piece.id, piece.error, raw=piece.raw))
             return
         for found in self.service.answers(piece):
             if isinstance(found, Refusal):

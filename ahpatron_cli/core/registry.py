@@ -307,7 +307,7 @@ def _problem_of(kind: object) -> str | None:
         return "is no subclass of Learner"
     name = getattr(kind, "name", None)
     if not isinstance(name, str) or not hasattr(kind, "title"):
-        return "must have a `name` and a `title`"
+        return 'must have a `name` and a `title`, such as name = "mine" and title = "My learner"'
     if "__dataclass_fields__" not in vars(kind):
         return "must be a dataclass: put @dataclass before it"
     if hasattr(kind, "observe"):

@@ -38,6 +38,8 @@ PIECE_COLUMNS = 256
 """Each piece has a cost per column: wide tables have larger pieces, not fewer rows in each."""
 _PRINTABLE = bytes([ord("\n"), *range(ord(" "), 127)])
 """ASCII without characters that NumPy's parser might skip."""
+_MARKUP = ("<!doctype", "<html", "<?xml")
+"""What an HTML or XML page starts with, in lower case."""
 _COMMA_TO_POINT = np.arange(256, dtype=np.uint8)
 """Bytes with which numbers with decimal commas are parsed: points are for slower functions."""
 _COMMA_TO_POINT[ord(",")] = ord(".")
@@ -503,6 +505,9 @@ class CsvReader:
             problem = "there is no header: the first line must name the columns"
             hint = "the file is empty, or its first line is blank"
             raise bad_data(problem, self.path, line=1, hint=hint)
+        if names[0].lower().startswith(_MARKUP):
+            problem = "this is an HTML or XML page, not a table"
+            raise bad_data(problem, self.path, line=1, hint="check the download link")
         numbered = [f"c{i}" for i, _ in enumerate(names, start=1)]
         counts = Counter(names)
         twice = [name for name in names if counts[name] > 1]

@@ -178,7 +178,8 @@ class Dataset(ABC):
         if requires_labels:
             limit = self.preparation.data.limit
             labels = self._seen.finish(limit, positive_named=positive_named)
-        encoding = describe(labels)
+        has_labels = self._seen.rows > 0 or positive_named
+        encoding = describe(labels) if has_labels else None
         label_names = None
         if schema:
             names = schema.label_names(labels)

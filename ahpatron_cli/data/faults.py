@@ -23,6 +23,8 @@ class FaultyRow(NamedTuple):
     """The line as it was read, without its line end; of a line that is too long, the start."""
     error: UserError
     """What is wrong, where, and what to try."""
+    id: str | None = None
+    """Its id, if the line could be read so far."""
 
 
 OnFaultyRow: TypeAlias = Callable[[FaultyRow], None]

@@ -179,6 +179,7 @@ class LiveTableReader(Reader):
             return
         middle = _middle(raw)
         is_whole = True
+        cells = None
         try:
             cells = self._format.parse(raw, line, self.schema.text_columns())
             if middle and self._has_new_keys(cells):
@@ -187,7 +188,7 @@ class LiveTableReader(Reader):
                 yield from self._encoded(cells)
         except UserError as fault:
             if not middle:
-                self._refuse(raw, line, fault)
+                self._refuse(raw, line, fault, cells)
                 return
             is_whole = False
         if not is_whole:
@@ -200,12 +201,14 @@ class LiveTableReader(Reader):
             return False
         return not self._growth.has_columns(cells.columns)
 
-    def _refuse(self, raw: bytes, line: int, fault: UserError) -> None:
-        """Report a faulty line, or raise its fault."""
+    def _refuse(self, raw: bytes, line: int, fault: UserError, cells: Cells | None) -> None:
+        """Report a faulty line, or raise its fault; with its cells if they could be told apart."""
         if self.on_faulty_row is None:
             raise fault
         text = raw.removesuffix(b"\n").removesuffix(b"\r")
-        self._report(FaultyRow(line, text, fault))
+        ids = None if cells is None else self.schema.ids(cells)
+        id = None if ids is None else str(ids[0])
+        self._report(FaultyRow(line, text, fault, id))
 
     def _encoded(self, cells: Cells) -> list[Batch]:
         """Those of these rows that are used, as batches; a `UserError` if one is faulty."""

@@ -402,6 +402,8 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         if lost:
             missing = listed(lost)
             hint = f"the columns are {listed(names)}"
+            if len(lost) == len(asked):
+                hint = f"the first line must name the columns; here it is {listed(names)}"
             raise bad_data(f"columns are missing: {missing}", path, line=1, hint=hint)
 
     def to_batch(self, cells: Cells, path: str, unseen: Unseen) -> Batch:

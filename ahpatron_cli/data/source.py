@@ -54,6 +54,8 @@ def json_list_hint(word: str) -> str:
 
 
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".ods")
+_PARTS_OF_SPREADSHEETS = (b"[Content_Types].xml", b"docProps/", b"xl/", b"opendocument.spreadsheet")
+"""First entries of the zip archives that spreadsheet programs and libraries write."""
 _SPREADSHEET = (
     "a spreadsheet",
     "save it as CSV (UTF-8) in the spreadsheet program, or convert its first sheet: "
@@ -65,8 +67,32 @@ FOREIGN_FORMATS = {
     b"\x28\xb5\x2f\xfd": ("a zstd archive", "unpack it: `zstd -dc FILE > unpacked`"),
     b"\x93NUMPY": ("a NumPy .npy array", FROM_ARRAYS),
     b"\x89HDF\r\n": ("an HDF5 file", FROM_ARRAYS),
+    b"\xd0\xcf\x11\xe0": _SPREADSHEET,
+    b"%PDF-": (
+        "a PDF document",
+        "copy its table into a spreadsheet program, and save it there as CSV (UTF-8)",
+    ),
 }
 """Unsupported formats by their first bytes: name and hint."""
+
+
+def foreign_format(head: bytes, name: str) -> UserError | None:
+    """The error for a file whose first bytes are those of an unsupported format."""
+    for magic, (what, hint) in FOREIGN_FORMATS.items():
+        if head.startswith(magic):
+            is_zip = what == "a zip archive"
+            if is_zip and _is_spreadsheet(head, name):
+                what, hint = _SPREADSHEET
+            hint = hint.replace("FILE", as_word(name))
+            return bad_data(f"this is {what}", name, hint=hint)
+    return None
+
+
+def _is_spreadsheet(head: bytes, name: str) -> bool:
+    """Whether a zip archive is a spreadsheet, by its name or its first entries."""
+    if name.lower().endswith(_SPREADSHEETS):
+        return True
+    return any(part in head[:HEAD_BYTES] for part in _PARTS_OF_SPREADSHEETS)
 
 
 class _Gzip:
@@ -264,12 +290,9 @@ class Source:
         return bad_data(problem, self.name, hint="fetch or pack the file again")
 
     def _refuse_foreign(self) -> None:
-        for magic, (what, hint) in FOREIGN_FORMATS.items():
-            if self._unread.startswith(magic):
-                if self.name.lower().endswith(_SPREADSHEETS):
-                    what, hint = _SPREADSHEET
-                hint = hint.replace("FILE", as_word(self.name))
-                raise bad_data(f"this is {what}", self.name, hint=hint)
+        error = foreign_format(self._unread, self.name)
+        if error is not None:
+            raise error
 
 
 def first_batches(

@@ -88,6 +88,8 @@ class TableReader(Reader):
         """Called with the cells of each batch before they become features."""
         self._head: list[Cells] = []
         """The first rows of a pipe, from which its schema was inferred."""
+        if isinstance(self._reader, JsonReader):
+            self.format = "jsonl"
         remarks: tuple[str, ...] = ()
         if not isinstance(self._reader, ArrowReader):  # whose numbers have no spelling
             remarks = self._spelling.notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -154,7 +155,7 @@ def _columns(profile: Profile, terminal: Terminal) -> str:
         Column("Type", types, left=True),
         Column("Missing %", missing, 2),
         Column("Distinct", distinct, 3),
-        Column("Range or most frequent", contents, left=True),
+        Column("Range or most frequent", contents, 1, left=True),
         Column("Alone %", alone),
     ]
     table = Table(kind="columns", name="", title=title, columns=columns, notes=notes)
@@ -214,15 +215,21 @@ def _content(one: ColumnOverview) -> str | None:
         part = share(rows / one.rows)
         text = _cut(one.most_frequent, _WIDEST_TEXT)
         return f"{text} ({part})"
-    if isinstance(one.low, str):
-        if one.low == one.high:
-            return one.low
-        return f"{one.low} to {one.high}"
-    if isinstance(one.high, str):
+    if isinstance(one.low, str) and isinstance(one.high, str):
+        return _dates(one.low, one.high)
+    if isinstance(one.low, str) or isinstance(one.high, str):
         return None
     if one.low == one.high and one.low is not None:
         return short(one.low, 4)
     return _span(one.low, one.high)
+
+
+def _dates(low: str, high: str) -> str:
+    """A range of dates, without the seconds of whole minutes."""
+    if low == high:
+        return low
+    shown = [re.sub(r"T(..:..)(:00$)?", r" \1", text) for text in (low, high)]
+    return " to ".join(shown)
 
 
 def _alone(one: ColumnOverview) -> str | None:

@@ -101,7 +101,7 @@ def data_facts(data: DataRecord, *, are_classes: bool = False) -> str:
     parts = [counted(data.rounds, "round"), counted(data.features, "feature")]
     if are_classes or len(data.labels) > 2:
         parts.append(count_of_classes(data.labels))
-    elif data.labels != (-1, 1):
+    elif data.rounds and data.labels != (-1, 1):
         numbers = ("others" if one is None else str(one) for one in data.labels)
         negative, positive = data.label_names or numbers
         parts.append(f"labels {negative} → -1, {positive} → +1")

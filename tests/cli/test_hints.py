@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,33 @@ def test_a_spreadsheet_is_called_one(ahpatron: Ahpatron) -> None:
         assert "spreadsheet" in error
         assert "CSV" in error
         assert "unzip" not in error
+
+
+def test_a_spreadsheet_with_another_name_is_called_one_by_every_command(ahpatron: Ahpatron) -> None:
+    with zipfile.ZipFile(ahpatron.folder / "book.csv", "w") as book:
+        book.writestr("[Content_Types].xml", "<Types/>")
+    for words in (("run",), ("inspect",), ("predict", "book.csv")):
+        error = ahpatron.refusal(65, *words, "book.csv")
+        assert "spreadsheet" in error
+        assert "CSV" in error
+
+
+def test_a_pdf_and_a_web_page_are_called_so(ahpatron: Ahpatron) -> None:
+    for name, content, kind in (
+        ("d.pdf", "%PDF-1.4\n", "PDF"),
+        ("d.csv", "<!DOCTYPE html>\n<html></html>\n", "HTML"),
+    ):
+        ahpatron.write(name, content)
+        error = ahpatron.refusal(65, "run", name, "--label", "y")
+        assert kind in error
+
+
+def test_rows_without_a_header_are_told_so_by_predict(ahpatron: Ahpatron) -> None:
+    ahpatron.write("d.csv", "a,b,y\n" + BODY)
+    ahpatron.succeed("run", "d.csv", "--label", "y", "--save", "m.npz")
+    ahpatron.write("rows.csv", "one,2,no\n3,4,yes\n")
+    error = ahpatron.refusal(65, "predict", "m.npz", "rows.csv")
+    assert "the first line must name the columns" in error
 
 
 def test_data_are_not_called_no_data(ahpatron: Ahpatron, rings: Path) -> None:

@@ -92,6 +92,24 @@ def test_what_is_suggested_works(ahpatron: Ahpatron, rings: Path) -> None:
     assert "--shuffle" in inspected(ahpatron, "sorted.svm")["next"][0]
 
 
+def test_a_sparse_table_with_categories_is_not_scaled_to_length_1(ahpatron: Ahpatron) -> None:
+    rows = [
+        f"{i % 97},{i % 40},{2020 + i % 5}-03-{1 + i % 28:02},{'ab'[i % 2]}" for i in range(400)
+    ]
+    ahpatron.write("d.csv", "\n".join(("size,who,when,y", *rows)) + "\n")
+    words = ("inspect", "d.csv", "--label", "y", "--category", "who")
+    assert ahpatron.json(*words)["advised_scale"] == "minmax"
+
+
+def test_a_column_of_ids_is_not_called_a_faulty_line(ahpatron: Ahpatron) -> None:
+    rows = "".join(f"T-{i},{i % 3},{'ab'[i % 2]}\n" for i in range(60))
+    ahpatron.write("d.csv", f"ticket,size,y\n{rows}")
+    done = ahpatron("inspect", "d.csv", "--label", "y")
+    assert done.code == 65
+    assert "--drop ticket" in done.out
+    assert "faulty line" not in done.out
+
+
 def test_every_faulty_line_is_listed(ahpatron: Ahpatron) -> None:
     ahpatron.write("bad.svm", "1 1:1\nword 1:1\n-1 2:1 1:1\n-1 1:nan\n1 3:1\n")
     done = ahpatron("inspect", "bad.svm")

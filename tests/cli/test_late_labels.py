@@ -467,3 +467,24 @@ def test_a_damaged_state_of_rows_that_wait_is_refused(name: str, value: Any) -> 
     state[name] = value
     with pytest.raises(StateError, match="wait for labels"):
         StateReader({"rows": state}, {}).value("rows", Remembered(5))
+
+
+def test_a_row_with_a_faulty_value_is_answered_with_its_id(ahpatron: Ahpatron) -> None:
+    text = b'{"key": "k", "a": 1, "y": "u"}\n{"key": "f", "a": "x"}\n{"key": "g", "a": 2}\n'
+    answers = objects_of(ahpatron.succeed(*TABLE, "--on-fault", "skip", stdin=text).out)
+    assert [one["key"] for one in answers] == ["k", "f", "g"]
+    assert "error" in answers[1]
+
+
+def test_a_stream_that_ends_before_the_first_label_names_no_labels(ahpatron: Ahpatron) -> None:
+    words = ("run", "-", "--label", "y", "--id", "key", "--state", "s.npz")
+    done = ahpatron.succeed(*words, stdin=b'{"key": "k", "a": 1}\n')
+    assert "+1" not in done.err
+    assert "1 row without a label" in done.err
+
+
+def test_json_lines_are_answered_as_json_lines_after_a_warm_up_too(ahpatron: Ahpatron) -> None:
+    text = "".join(f'{{"key": "{i}", "a": {i % 7}, "y": "{"uv"[i % 2]}"}}\n' for i in range(40))
+    words = ("run", "-", "--label", "y", "--id", "key", "--state", "s.npz", "--warm-up", 10)
+    answers = objects_of(ahpatron.succeed(*words, stdin=text.encode()).out)
+    assert [one["key"] for one in answers] == [str(i) for i in range(40)]

@@ -95,6 +95,11 @@ def test_what_a_learner_reports_is_in_json_results_and_tables(own: Ahpatron, rin
 CHANGED = OWN.replace("self.aggressiveness", "0.1 * self.aggressiveness")
 
 
+def test_a_learner_without_a_name_is_told_what_to_add(own: Ahpatron, rings: Path) -> None:
+    own.write("mine/own.py", OWN.replace('name = "smallest-goes"', ""))
+    assert 'name = "mine"' in own.refusal(2, "run", rings, "-l", LEARNER)
+
+
 def test_a_learner_that_was_changed_between_two_sweeps_is_two_learners(
     own: Ahpatron, rings: Path
 ) -> None:

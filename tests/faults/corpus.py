@@ -257,7 +257,7 @@ def _foreign() -> list[Case]:
     rows = [
         ("zstd", b"\x28\xb5\x2f\xfd\x04\x00", ""),
         ("7z", b"7z\xbc\xaf\x27\x1c\0\4", ":1:7"),
-        ("pdf", b"%PDF-1.7\n", ":1:1"),
+        ("pdf", b"%PDF-1.7\n", ""),
         ("npy", b"\x93NUMPY\x01\0", ""),
         ("hdf5", b"\x89HDF\r\n\x1a\n", ""),
         ("pickle", b"\x80\x04\x95", ":1:1"),

@@ -237,8 +237,10 @@ def test_figures_of_the_readme_are_those_of_the_pages_it_links() -> None:
     """One place per figure: those of a bullet or a recipe are in a page that it links."""
     text = read("README.md")
     table = text.partition("## Comparison with other tools")[2].partition("## More")[0]
+    trust = text.partition("## Why trust it?")[2].partition("## Comparison")[0]
     seen = 0
-    for claim in (table, *(line for line in text.splitlines() if line.startswith(("- **", "**")))):
+    bullets = [line for line in text.splitlines() if line.startswith(("- **", "**"))]
+    for claim in (table, trust, *bullets):
         pages = {target.partition("#")[0] for target in re.findall(r"\]\((docs/[^)]+)\)", claim)}
         there = {figure for page in pages for figure in FIGURE.findall(read(page))}
         missing = set(FIGURE.findall(claim)) - there

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -19,28 +18,39 @@ for library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):  # before NumPy: as
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY / "tests"))
 
-from support.documents import PAGES, blocks, commands, furnish, read, run, same_output  # noqa: E402
+from support.documents import (  # noqa: E402
+    PAGES,
+    blocks,
+    commands,
+    furnish,
+    read,
+    run,
+    same_output,
+    session,
+)
 
 
 def refresh(page: str, folder: Path) -> None:
     """Update a page whose outputs have changed."""
     furnish(folder)
     text = read(page)
-    for block, shown in blocks(page):
-        if block.runs and block.kind == "python":  # later commands may read what it writes
-            subprocess.run([sys.executable, "-c", block.text], cwd=folder, check=True)
-        if not block.runs or block.kind != "sh":
-            continue
-        done = [run(command, folder) for command in commands(block.text)]
-        out = "".join(one.out for one in done)
-        err = "".join(one.err for one in done)
-        if shown is None:
-            continue
-        if not shown or not any(same_output(shown, text) for text in (out, err, err + out)):
-            printed = err + out if block.mark == "with notes" else out or err
-            before = f"{block.text}```\n\n```\n"
-            text = text.replace(f"{before}{shown}", f"{before}{printed}")
-            print(f"{page}:{block.line} has changed")
+    with session(folder) as run_program:
+        for block, shown in blocks(page):
+            where = f"{page}:{block.line}"
+            if block.runs and block.kind == "python":  # later commands may read what it writes
+                run_program(block, where)
+            if not block.runs or block.kind != "sh":
+                continue
+            done = [run(command, folder) for command in commands(block.text)]
+            out = "".join(one.out for one in done)
+            err = "".join(one.err for one in done)
+            if shown is None:
+                continue
+            if not shown or not any(same_output(shown, said) for said in (out, err, err + out)):
+                printed = err + out if block.mark == "with notes" else out or err
+                before = f"{block.text}```\n\n```\n"
+                text = text.replace(f"{before}{shown}", f"{before}{printed}")
+                print(f"{where} has changed")
     (REPOSITORY / page).write_text(text, encoding="utf-8")
 
 

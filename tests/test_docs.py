@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import io
 import json
 import re
 import shutil
@@ -17,13 +15,23 @@ import pytest
 
 from ahpatron_cli.cli.app import COMMANDS
 from ahpatron_cli.core import ALGORITHM
-from ahpatron_cli.core.registry import BUILT_IN, REGISTRY
+from ahpatron_cli.core.registry import BUILT_IN
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import to_json
 from ahpatron_cli.settings import Settings, old_names
 from ahpatron_cli.sweep.results_file import ResultsFile
 from support.command import REPOSITORY, Ahpatron
-from support.documents import PAGES, blocks, commands, furnish, read, run, same_output
+from support.documents import (
+    PAGES,
+    Block,
+    blocks,
+    commands,
+    furnish,
+    read,
+    run,
+    same_output,
+    session,
+)
 from support.trials import make_document
 
 
@@ -44,36 +52,47 @@ def loaded(script: str) -> ModuleType:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_shows_is_what_happens(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_page_shows_is_what_happens(page: str, tmp_path: Path) -> None:
     furnish(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(REGISTRY, "_kinds", dict(REGISTRY._kinds))  # a page may register a learner
-    names: dict[str, object] = {}
-    for block, shown in blocks(page):
-        where = f"{page}:{block.line}"
-        if not block.runs:
-            continue
-        if block.kind == "python":
-            printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):
-                exec(compile(block.text, where, "exec"), names)
-            printing = re.findall(r"^print\(.*\)  # (.*)$", block.text, re.MULTILINE)
-            assert same_output("\n".join(printing), printed.getvalue()), where
-            continue
-        out = err = ""
-        *others, last = commands(block.text)
-        for command in (*others, last):
-            done = run(command, tmp_path)
-            expected = block.mark if command is last and block.mark.startswith("exit") else "exit 0"
-            assert f"exit {done.code}" == expected, f"{where}: {done.err}"
-            out += done.out
-            err += done.err
-        if shown is not None:
-            assert any(same_output(shown, printed) for printed in (out, err, err + out)), (
-                f"{where} shows\n{shown}\nprinted was\n{err}{out}"
-            )
+    with session(tmp_path) as run_program:
+        for block, shown in blocks(page):
+            where = f"{page}:{block.line}"
+            if not block.runs:
+                continue
+            if block.kind == "python":
+                printing = re.findall(r"^print\(.*\)  # (.*)$", block.text, re.MULTILINE)
+                assert same_output("\n".join(printing), run_program(block, where)), where
+            else:
+                check_commands(block, shown, where=where, folder=tmp_path)
+
+
+def check_commands(block: Block, shown: str | None, *, where: str, folder: Path) -> None:
+    """Run the commands of a block and compare what they print with what is shown after it."""
+    out = ""
+    err = ""
+    *others, last = commands(block.text)
+    for command in (*others, last):
+        done = run(command, folder)
+        expected = block.mark if command is last and block.mark.startswith("exit") else "exit 0"
+        assert f"exit {done.code}" == expected, f"{where}: {done.err}"
+        out += done.out
+        err += done.err
+    if shown is not None:
+        assert any(same_output(shown, printed) for printed in (out, err, err + out)), (
+            f"{where} shows\n{shown}\nprinted was\n{err}{out}"
+        )
+
+
+def test_outputs_are_made_with_programs_that_share_their_names_as_on_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = "docs/dataframes.md"
+    make_outputs = loaded("docs/make_outputs.py")
+    monkeypatch.setattr(make_outputs, "REPOSITORY", tmp_path)
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    make_outputs.refresh(page, folder)
+    assert (tmp_path / page).read_text(encoding="utf-8") == read(page)
 
 
 @pytest.mark.parametrize(

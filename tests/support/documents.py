@@ -4,20 +4,23 @@ A block of `sh` is a list of commands, one per line; the plain block after it is
 on standard error or output. A block of `python` is a program; `print(…)  # text` tells what is
 printed. `<!-- not run: REASON -->` before a block excuses it; `<!-- exit 65 -->` tells how its last
 command ends. All blocks of a page are run in one folder, in order, with the stand-ins of `furnish`
-for the reader's own files.
+for the reader's own files. Its programs share their names, as if they were typed one by one.
 """
 
+import contextlib
 import gzip
+import io
 import math
 import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from ahpatron_cli.core.registry import REGISTRY
 from support.command import REPOSITORY, Ahpatron, Outcome
 
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (REPOSITORY / "docs").glob("*.md"))]
@@ -94,6 +97,28 @@ def furnish(folder: Path) -> None:
         day = "".join(rows[200 * number : 200 * number + 200]).encode()
         (folder / f"day{number}.svm.gz").write_bytes(gzip.compress(day))
     shutil.copy(REPOSITORY / "sample_data/payments.csv", folder / "bank.csv")
+
+
+@contextlib.contextmanager
+def session(folder: Path) -> Iterator[Callable[[Block, str], str]]:
+    """A function that runs a program of a page, which is in `where`, and returns what it prints.
+
+    Learners that the page registers are known until the end.
+    """
+    names: dict[str, object] = {}
+
+    def run_program(block: Block, where: str) -> str:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block.text, where, "exec"), names)
+        return printed.getvalue()
+
+    known = dict(REGISTRY._kinds)
+    try:
+        with contextlib.chdir(folder):
+            yield run_program
+    finally:
+        REGISTRY._kinds = known
 
 
 def commands(text: str) -> Iterator[str]:

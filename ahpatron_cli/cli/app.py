@@ -29,7 +29,7 @@ COMMANDS = {
     "report": "Show results of sweeps again: tables, matrix, plots, an HTML report.",
     "predict": "Predict labels with a saved model, without learning.",
     "convert": "Convert a table (CSV, JSON lines, Parquet, Arrow) to LIBSVM text.",
-    "learners": "List all learners and kernels with their parameters, or describe some of them.",
+    "learners": "List learners and kernels with their parameters, or describe some.",
 }
 """The commands with their descriptions, as the list of commands shows them without importing them.
 
@@ -275,7 +275,7 @@ def _usage_fault(error: Any, arguments: list[str]) -> UserError:
         hint = suggestion(option, long_names) or hint
     elif first not in COMMANDS and not first.startswith("-"):
         message = f"unknown command {first!r}"
-        hint = suggestion(first, COMMANDS) or hint
+        hint = suggestion(first, [*COMMANDS, "--version"]) or hint
         if is_file(first):
             hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
     problem = message[:1].lower() + message[1:]

@@ -27,7 +27,7 @@ EXAMPLES = """
 
 
 def learners(names: Names = None, *, settings: LearnersSettings) -> ExitCode:
-    """List all learners and kernels with their parameters, or describe some of them.
+    """List learners and kernels with their parameters, or describe some.
 
     With the NAME of a learner: the rule, how it deviates from its publication, parameters, values
     worth trying, and the publication.

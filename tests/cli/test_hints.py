@@ -135,9 +135,16 @@ def test_data_are_not_called_no_data(ahpatron: Ahpatron, rings: Path) -> None:
     ahpatron.succeed(*command[0].split()[1:])
 
 
+def test_the_list_of_commands_fits_into_80_columns(ahpatron: Ahpatron) -> None:
+    lines = ahpatron.refusal(2).splitlines()
+    assert any("learners" in line for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
 def test_what_was_typed_is_named(ahpatron: Ahpatron) -> None:
     assert "'foo'" in ahpatron.refusal(2, "help", "foo")
     assert "sweep?" in ahpatron.refusal(2, "help", "swep")
+    assert "--version?" in ahpatron.refusal(2, "version")
     ahpatron.write("d.csv", "a,b,y\n" + BODY)
     error = ahpatron.refusal(2, "convert", "d.csv", "--label", "y", "--json")
     assert "--json" in error

@@ -651,6 +651,15 @@ def test_the_page_says_where_the_state_is_saved(
     assert f"; {said}</p>" in page
 
 
+def test_the_page_says_how_many_labels_it_leaves_out(tmp_path: Path) -> None:
+    served = started(tmp_path, "--label", "kind", "-B", "20")
+    served.post("/learn", [{"size": number, "kind": f"k{number % 25}"} for number in range(60)])
+    page = served.ask("GET", "/")[1].decode()
+    served.end()
+    assert "The 20 most frequent of 25<" in page
+    assert "most relevant of" not in page
+
+
 def test_the_page_says_how_many_rounds_the_window_has(tmp_path: Path) -> None:
     """After the beginning with a model of a table, it has none."""
     served = started(tmp_path, *OPTIONS, "--window", "20")

@@ -23,6 +23,10 @@ HEIGHT = 200
 """Units of the picture of the curve, which is stretched to its box."""
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
 """Largest mistake rates that the picture of the curve can show."""
+MOST_COLUMNS = 10
+"""Number of relevant columns on the page."""
+MOST_CLASSES = 20
+"""Number of labels on the page: the most frequent ones."""
 _TIME = "%Y-%m-%d %H:%M:%S"
 """How moments are written, in the time zone of the server."""
 
@@ -241,19 +245,20 @@ def _classes(classes: Sequence[ClassFigures]) -> str:
         f'<tr><th scope="row">{_text(one.name)}</th><td class="number">{one.rows:,}</td>'
         f'<td class="number">{_percent(one.precision, 1)}</td>'
         f'<td class="number">{_percent(one.recall, 1)}</td></tr>'
-        for one in classes
+        for one in classes[:MOST_CLASSES]
     ]
     if not rows:
         return "<section></section>"
     table = _table(["label", "rows#", "precision#", "recall#"], rows)
-    return f"<section><h2>Labels</h2>{table}</section>"
+    first = _first_of("most frequent", shown=len(rows), total=len(classes))
+    return f"<section><h2>Labels</h2>{first}{table}</section>"
 
 
 def _relevances(relevances: Sequence[Relevance]) -> str:
     """The columns that decide the distances."""
     rows = []
     largest = max((one.share for one in relevances), default=1.0) or 1.0
-    for one in relevances:
+    for one in relevances[:MOST_COLUMNS]:
         bar = _bar(one.share / largest)
         rows.append(
             f'<tr><th scope="row">{_text(one.column)}</th>'
@@ -262,7 +267,13 @@ def _relevances(relevances: Sequence[Relevance]) -> str:
     if not rows:
         return "<section></section>"
     table = _table(["column", "relevance#", ""], rows)
-    return f"<section><h2>Relevant columns</h2>{table}</section>"
+    first = _first_of("most relevant", shown=len(rows), total=len(relevances))
+    return f"<section><h2>Relevant columns</h2>{first}{table}</section>"
+
+
+def _first_of(order: str, *, shown: int, total: int) -> str:
+    """A note that a table does not show everything."""
+    return f'<p class="notes">The {shown} {order} of {total:,}</p>' if shown < total else ""
 
 
 def _bar(share: float) -> str:

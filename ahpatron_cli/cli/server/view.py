@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from ahpatron_cli.data.schema import Schema
     from ahpatron_cli.live.service import Figures
 
-MOST_COLUMNS = 10
-"""Number of relevant columns on the page."""
-MOST_CLASSES = 20
-"""Number of labels on the page: the most frequent ones."""
-
 
 def view_of(stream: LiveStream, history: History) -> View:
     """What the page shows of a stream, whose past is `history`."""
@@ -69,14 +64,15 @@ def _details(figures: Figures) -> Iterator[tuple[str, str]]:
 
 
 def _relevances(player: Player, schema: Schema | None) -> list[Relevance]:
-    """The columns with the largest relevances."""
+    """The columns, the most relevant first."""
     found = [Relevance(one.column, one.relevance) for one in column_relevances(player, schema)]
     found.sort(key=lambda one: -one.share)
-    return found[:MOST_COLUMNS]
+    return found
 
 
 def _classes(confusion: Integers, names: Sequence[str]) -> list[ClassFigures]:
-    """Precision and recall of the most frequent labels; rows of `confusion` are true labels."""
+    """Precision and recall of the labels, the most frequent first; rows of `confusion` are true
+    labels."""
     counts = confusion.tolist()
     found = []
     for name, row, quality in zip(names, counts, qualities(counts), strict=False):
@@ -88,4 +84,4 @@ def _classes(confusion: Integers, names: Sequence[str]) -> list[ClassFigures]:
         )
         found.append(figures)
     found.sort(key=lambda one: -one.rows)
-    return found[:MOST_CLASSES]
+    return found

@@ -19,22 +19,29 @@ Flags = NDArray[np.bool_]
 
 def split(cells: Cells, features: Sequence[str], label: str) -> Iterator[tuple[Cells, bool]]:
     """Split rows into those with cells of features, and labels without any (True), in order."""
-    if label not in cells.columns:
+    alone = are_labels_alone(cells, features, label)
+    if not alone.any():
         yield cells, False
         return
-    is_empty = np.ones(len(cells.lines), dtype=bool)
-    for name in features:
-        is_empty &= _missing(cells.columns[name])
-        if not is_empty.any():
-            yield cells, False
-            return
-    alone = is_empty & ~_missing(cells.texts(label))
     changes = np.diff(alone)
     starts = np.flatnonzero(changes) + 1
     bounds = [0, *starts.tolist(), len(alone)]
     for start, stop in pairwise(bounds):
         run = cells.part(slice(start, stop))
         yield run, bool(alone[start])
+
+
+def are_labels_alone(cells: Cells, features: Sequence[str], label: str) -> Flags:
+    """Which rows have a label and no cell of these features."""
+    none = np.zeros(len(cells.lines), dtype=bool)
+    if label not in cells.columns:
+        return none
+    is_empty = ~none
+    for name in features:
+        is_empty &= _missing(cells.columns[name])
+        if not is_empty.any():
+            return none
+    return is_empty & ~_missing(cells.texts(label))
 
 
 def _missing(values: Values) -> Flags:

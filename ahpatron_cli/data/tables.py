@@ -27,7 +27,7 @@ from ahpatron_cli.data.file_formats import open_reader
 from ahpatron_cli.data.inference import Inferred, infer_schema, pandas_index
 from ahpatron_cli.data.json_lines import JsonReader, NewColumnError
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally
-from ahpatron_cli.data.late_labels import label_batch, split
+from ahpatron_cli.data.late_labels import are_labels_alone, label_batch, split
 from ahpatron_cli.data.row_range import RowRange
 from ahpatron_cli.data.schema import (
     Column,
@@ -46,6 +46,7 @@ from ahpatron_cli.data.source import (
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.table_statistics import faulty_rows, no_rows
 from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.number_text import counted
 from ahpatron_cli.settings import Data
 from ahpatron_cli.signals import StreamEnded
 
@@ -86,6 +87,8 @@ class TableReader(Reader):
         """Columns in which every cell is a number, each with whether many of them are 0."""
         self.on_cells: Callable[[Cells], None] = lambda cells: None
         """Called with the cells of each batch before they become features."""
+        self._labels_alone = 0
+        """Number of rows with an id, a label and no other cell, which are not late labels here."""
         self._head: list[Cells] = []
         """The first rows of a pipe, from which its schema was inferred."""
         if isinstance(self._reader, JsonReader):
@@ -207,10 +210,13 @@ class TableReader(Reader):
 
     def _encoded(self, cells: Cells, path: str) -> Iterator[Batch]:
         """The rows as batches; late labels, which have no other cells, in their own."""
+        features = [column.name for column in self.schema.columns]
         if not self._has_late_labels:
+            if self.schema.id:
+                alone = are_labels_alone(cells, features, self.schema.label)
+                self._labels_alone += int(np.count_nonzero(alone))
             yield self.schema.to_batch(cells, path, self.unseen)
             return
-        features = [column.name for column in self.schema.columns]
         for part, is_label_only in split(cells, features, self.schema.label):
             if is_label_only:
                 yield label_batch(part, self.schema, path)
@@ -307,6 +313,10 @@ class TableReader(Reader):
             if is_empty:
                 raise no_rows(self._reader.path)
         self.info.remarks += tuple(self.unseen.notes)
+        if self._labels_alone:
+            rows = counted(self._labels_alone, "row")
+            note = f"{rows} with an id, a label and no other cell: late labels join their rows only"
+            self.info.remarks += (f"{note} on a stream, `ahpatron run -`",)
 
     def _batches(self, copied: Collection[str]) -> Iterator[Cells]:
         """The cells that the schema needs, as the reader returns them."""

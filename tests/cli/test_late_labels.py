@@ -488,3 +488,13 @@ def test_json_lines_are_answered_as_json_lines_after_a_warm_up_too(ahpatron: Ahp
     words = ("run", "-", "--label", "y", "--id", "key", "--state", "s.npz", "--warm-up", 10)
     answers = objects_of(ahpatron.succeed(*words, stdin=text.encode()).out)
     assert [one["key"] for one in answers] == [str(i) for i in range(40)]
+
+
+def test_a_recorded_stream_that_is_run_as_a_file_is_noted(ahpatron: Ahpatron) -> None:
+    lines = [("k", "1", ""), ("k", "", "u"), ("l", "2", ""), ("l", "", "v"), ("m", "3", "u")]
+    text = "key,a,y\n" + "".join(f"{','.join(line)}\n" for line in lines)
+    ahpatron.write("d.csv", text)
+    done = ahpatron.succeed("run", "d.csv", "--label", "y", "--id", "key")
+    assert "2 rows with an id, a label and no other cell" in done.err
+    noted = ahpatron.succeed("run", "-", "--label", "y", "--id", "key", stdin=text.encode())
+    assert "no other cell" not in noted.err

@@ -41,7 +41,7 @@ class TrialTime(NamedTuple):
 
     seconds: float
     is_known: bool = True
-    """False if the time may be several times as long."""
+    """False if the time may be many times as long, because S grows."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,8 @@ def steady_time(measured: Sequence[Prefix], rounds: int) -> float:
 def growing_time(measured: Sequence[Prefix], rounds: int) -> TrialTime:
     """The time of all rounds, if it is `a·T + b·T² + c·T³` for T rounds.
 
-    It is unknown if T is more than `REACH` times what was measured, and the growing terms matter.
+    It is unknown if T is more than `REACH` times what was measured, and the growing terms matter:
+    S may grow on, or hardly any more. Then it is that of rounds as slow as the last ones.
     """
     from scipy.optimize import nnls  # lazy: most commands do not need it
 
@@ -152,4 +153,6 @@ def growing_time(measured: Sequence[Prefix], rounds: int) -> TrialTime:
     hardly_grows = total < 2.0 * linear
     shows_growth = len(measured) >= FEWEST_PREFIXES
     is_known = shows_growth and (is_near or hardly_grows)
-    return TrialTime(max(total, last.seconds), is_known)
+    if not is_known:
+        return TrialTime(steady_time(measured, rounds), is_known)
+    return TrialTime(max(total, last.seconds))

@@ -31,6 +31,15 @@ def test_a_growing_time_far_ahead_is_unknown() -> None:
     assert not growing_time(measured, 100_000).is_known
 
 
+def test_an_unknown_time_counts_the_rounds_to_come_as_if_s_grew_no_more() -> None:
+    measured = [Prefix(length, (length / 8000) ** 3) for length in LENGTHS]
+    measured_rounds = LENGTHS[-1]
+    slowest_so_far = (1.0 - 0.5**3) / (measured_rounds / 2)  # seconds per round
+    rounds = 100_000
+    no_more_growth = 1.0 + (rounds - measured_rounds) * slowest_so_far
+    assert growing_time(measured, rounds).seconds == pytest.approx(no_more_growth)
+
+
 def test_a_time_that_hardly_grows_is_known_far_ahead() -> None:
     measured = [Prefix(length, length / 8000) for length in LENGTHS]
     assert growing_time(measured, 1_000_000).is_known

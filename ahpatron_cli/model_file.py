@@ -152,7 +152,12 @@ class Model:
         """The encoder for data that continue this model."""
         header = self.header
         return Encoder(
-            labels=LabelCodes("model", header.labels, header.positive, self._appearing()),
+            labels=LabelCodes(
+                "model",
+                labels=header.labels,
+                positive=header.positive,
+                appearing=self._appearing(),
+            ),
             dense=header.dense,
             width=header.width,
             scale=header.scale,

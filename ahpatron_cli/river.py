@@ -133,7 +133,7 @@ class KernelClassifier(base.Classifier):
         codes[own] = 1.0
         if len(players) == 1:  # that of the second class
             codes = codes[1:]
-        _learn_in_all(players, row, codes, weights)
+        _learn_in_all(players, row, codes=codes, weights=weights)
         self._columns.update(row.new_columns)
         for feature in row.new_columns:
             if isinstance(feature, Category):
@@ -236,7 +236,7 @@ class KernelClassifier(base.Classifier):
 
 
 def _learn_in_all(
-    players: Sequence[Player], row: _Row, codes: Sequence[float], weights: list[float] | None
+    players: Sequence[Player], row: _Row, *, codes: Sequence[float], weights: list[float] | None
 ) -> None:
     """Have each player learn the row with its code; if one cannot, none of them has learned it."""
     done = []

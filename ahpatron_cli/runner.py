@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ahpatron_cli.answers import NO_ANSWER, Answers, Following, answers
 from ahpatron_cli.atomic import temporary_folder
@@ -29,6 +28,7 @@ from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import Dataset, RowsInMemory, mapped
 from ahpatron_cli.data.label_codes import AppearingLabels
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
+from ahpatron_cli.learning_curve import LearningCurve
 from ahpatron_cli.metrics import Ranking, Recent, RecentMistakes, metrics_of
 from ahpatron_cli.number_text import counted
 from ahpatron_cli.records import CELLS, Metrics, ParamValue, RunRecord, Statistic, ThisFile
@@ -36,7 +36,6 @@ from ahpatron_cli.records import CELLS, Metrics, ParamValue, RunRecord, Statisti
 if TYPE_CHECKING:
     from ahpatron_cli.core.learners.metron import Memories
 
-CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
 RETRIES = 2
 """Number of times a pass is repeated if its process dies."""
@@ -319,12 +318,12 @@ class Run:
         self.drifts: list[int] = []
         """Rounds of the last batch in which a rise of the mistake rate was detected."""
         self.recent: RecentMistakes | None = None
-        self._curve: _Curve | None = None
+        self._curve: LearningCurve | None = None
         self.ranking: Ranking | None = None
         if options.window:
             self.recent = RecentMistakes(self.rounds, options.window)
         if options.curve:
-            self._curve = _Curve(self.rounds, self.mistakes)
+            self._curve = LearningCurve(self.rounds, self.mistakes)
         if options.metrics and not self.rounds:
             self.ranking = Ranking()
 
@@ -754,47 +753,6 @@ def _changes(statistics: Mapping[str, Any]) -> dict[str, Any]:
         if number is not None:
             found[name] = int(number)  # third-party learners may have other types
     return found
-
-
-class _Curve:
-    """Learning curve at evenly spaced rounds; the spacing doubles if there are too many."""
-
-    def __init__(self, rounds: int, mistakes: int) -> None:
-        """`rounds` and `mistakes` are those before the start of the curve."""
-        self._spacing = 1
-        self._points = np.empty((3, 0))
-        last = [rounds, mistakes, np.nan]
-        self._last = np.array(last).reshape(3, 1)
-
-    def extend(self, wrong: NDArray[np.bool_], rates: Floats | None) -> None:
-        """Add rounds; `rates` are the recent mistake rates after them, if they are known."""
-        last_round, last_mistakes, _ = self._last
-        count = len(wrong)
-        rounds = last_round + 1 + np.arange(count)
-        mistakes = last_mistakes + np.cumsum(wrong)
-        if rates is None:
-            rates = np.full(count, np.nan)
-        points = np.stack([rounds, mistakes, rates])
-        self._last = points[:, -1:]
-        spaced = self._spaced(points)
-        self._points = np.hstack([self._points, spaced])
-        while self._points.shape[1] > CURVE_POINTS:
-            self._spacing *= 2
-            self._points = self._spaced(self._points)
-
-    def _spaced(self, points: Floats) -> Floats:
-        """The points whose rounds are multiples of the spacing."""
-        rounds = points[0]
-        is_due = rounds % self._spacing == 0
-        chosen: Floats = points[:, is_due]
-        return chosen
-
-    def points(self) -> Floats:
-        """The curve so far, with the last round."""
-        last_round = self._points[0, -1:]
-        if np.array_equal(last_round, self._last[0]):
-            return self._points
-        return np.hstack([self._points, self._last])
 
 
 Observer: TypeAlias = Callable[[Run, Batch, Answers], None]

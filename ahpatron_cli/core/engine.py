@@ -272,7 +272,7 @@ class Player:
         array of shape (n,), or (n, k) with k classes
             f(x) of each round before its update.
         """
-        scores = self._feed(rows, labels, weights, answered)
+        scores = self._feed(rows, labels, weights, answered=answered)
         return scores.copy()  # the caller may change it before it is counted
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -281,11 +281,12 @@ class Player:
         data: RowsLike,
         given_labels: ArrayLike,
         given_weights: ArrayLike | None,
+        *,
         answered: Floats | None = None,
     ) -> Floats:
         """As `feed`; the scores may not be changed."""
         if self._has_new_class(given_labels):
-            return self._feed_new_classes(data, given_labels, given_weights, answered)
+            return self._feed_new_classes(data, given_labels, given_weights, answered=answered)
         start = time.perf_counter()
         done = 0
         self._check_intact()
@@ -333,6 +334,7 @@ class Player:
         data: RowsLike,
         given_labels: ArrayLike,
         given_weights: ArrayLike | None,
+        *,
         answered: Floats | None,
     ) -> Floats:
         """As `_feed`, of rows with classes that appear: each is added before its first row.
@@ -355,7 +357,8 @@ class Player:
             own = None if weights is None else weights[part]
             given = None if answered is None else answered[part]
             try:
-                parts.append(self._feed(sliced(rows, part), labels[part], own, given))
+                piece = sliced(rows, part)
+                parts.append(self._feed(piece, labels[part], own, answered=given))
             except NumericalError as error:
                 fault = error.shifted(start)
                 fault.learned = self._joined([*parts, error.learned])

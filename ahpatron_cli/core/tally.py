@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,43 @@ def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
     return margins, leads.argmax(axis=1)
 
 
+class _Judged(NamedTuple):
+    """Rounds with their labels and predictions."""
+
+    margins: Floats
+    leads: Floats
+    """|f(x)|, or the difference of the two largest f_c(x)."""
+    true: Any
+    """Numbers of the classes; booleans are those of two, -1 and +1."""
+    predicted: Any
+
+
+def _judged_of_two(scores: Floats, labels: Floats) -> _Judged:
+    """Rounds with the labels -1 and +1."""
+    return _Judged(
+        margins=scores * labels,
+        leads=np.abs(scores),
+        true=labels > 0,
+        predicted=scores >= 0,
+    )
+
+
+def _judged_of_classes(scores: Floats, labels: Floats) -> _Judged:
+    """Rounds with the labels 0, 1, …; a single class has no rival."""
+    margins, _ = class_margins(scores, labels)
+    leads = np.full(len(scores), np.inf)
+    if scores.shape[1] > 1:
+        ordered = np.partition(scores, -2, axis=1)
+        best = ordered[:, -1]
+        leads = best - ordered[:, -2]
+    return _Judged(
+        margins=margins,
+        leads=leads,
+        true=labels.astype(np.int64),
+        predicted=predicted(scores),
+    )
+
+
 @dataclass(eq=False)
 class Tally(Stateful):
     """Counts over the rounds of a run.
@@ -174,33 +211,22 @@ class Tally(Stateful):
             self._count_unanswered(int(np.count_nonzero(~answered)))
             scores = scores[answered]
             labels = labels[answered]
-        true: Any
-        chosen: Any
         if scores.ndim == 1:
-            margins = scores * labels
-            sizes = np.abs(scores)
-            true = labels > 0
-            chosen = scores >= 0
             self.baseline_mistakes += self._baseline_of_two(labels)
+            judged = _judged_of_two(scores, labels)
         else:
-            margins, _ = class_margins(scores, labels)
-            sizes = np.full(len(scores), np.inf)
-            if scores.shape[1] > 1:
-                ordered = np.partition(scores, -2, axis=1)
-                best = ordered[:, -1]
-                sizes = best - ordered[:, -2]
-            true = labels.astype(np.int64)
-            chosen = predicted(scores)
-            self.baseline_mistakes += self._baseline(true)
+            self.baseline_mistakes += self._baseline(labels.astype(np.int64))
+            judged = _judged_of_classes(scores, labels)
         k = len(self.confusion)
-        numbers = k * true + chosen
+        numbers = k * judged.true + judged.predicted
         cells = np.bincount(numbers, minlength=k * k)
         # not in place: copies of a tally share the array
         self.confusion = self.confusion + cells.reshape(k, k)
+        leads = judged.leads
         if self.rounds == 0:
-            sizes = sizes[1:]  # f = 0 in the first round of a stream: not counted as a near tie
-        nonpositive = np.count_nonzero(margins <= 0)
-        self.near_ties += int(np.count_nonzero(sizes < NEAR_TIE))
+            leads = leads[1:]  # f = 0 in the first round of a stream: not counted as a near tie
+        nonpositive = np.count_nonzero(judged.margins <= 0)
+        self.near_ties += int(np.count_nonzero(leads < NEAR_TIE))
         self.nonpositive_margins += int(nonpositive)
         self.rounds += len(labels)
 

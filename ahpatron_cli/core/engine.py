@@ -122,12 +122,8 @@ class Player:
         block: int = BLOCK,
         growing: bool = False,
     ) -> None:
-        fewest = 1 if growing else 2
-        if classes < fewest:
-            message = f"classes must be a whole number >= {fewest}, got {classes}"
-            raise ParameterError(message, "classes")
-        if block < 1:
-            raise ParameterError(f"block must be a whole number >= 1, got {block}", "block")
+        _check_at_least(1 if growing else 2, "classes", classes)
+        _check_at_least(1, "block", block)
         self._options: State = {
             "classes": classes,
             "seed": seed,
@@ -719,6 +715,12 @@ def padded(scores: Floats, classes: int) -> Floats:
         return scores
     least = scores.min(axis=1, keepdims=True)
     return np.concatenate([scores, np.repeat(least, missing, axis=1)], axis=1)
+
+
+def _check_at_least(least: int, name: str, value: int) -> None:
+    """Raise a ParameterError if an argument of a player is too small."""
+    if value < least:
+        raise ParameterError(f"{name} must be a whole number >= {least}, got {value}", name)
 
 
 def _one_row(row: RowsLike) -> RowsLike:

@@ -252,6 +252,14 @@ def test_links_lead_somewhere() -> None:
             assert anchor in anchors, f"{page}: {target}"
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_lists_are_the_same_on_the_site_as_in_the_repository(page: str) -> None:
+    """Python-Markdown nests items at four blanks, and joins bullets to a numbered list above."""
+    text = re.sub(r"^```.*?^```", "", read(page), flags=re.MULTILINE | re.DOTALL)
+    assert not re.findall(r"^ {1,3}(?:-|\d+\.) .*", text, re.MULTILINE)
+    assert not re.findall(r"^\d+\. .*\n(?: .*\n|\n)*- .*", text, re.MULTILINE)
+
+
 def test_figures_of_the_readme_are_those_of_the_pages_it_links() -> None:
     """One place per figure: those of a bullet or a recipe are in a page that it links."""
     text = read("README.md")

@@ -137,6 +137,8 @@ def test_examples_of_several_classes_name_a_class(ahpatron: Ahpatron, multiclass
     named = {one["label"].removeprefix("not ") for one in examples}
     assert named <= {"low", "mid", "high"}
     assert len(examples) == 5
+    if multiclass == "rest":  # each learner has those that are in favour of its class
+        assert min(one["coefficient"] for one in examples) > 0
 
 
 def test_learners_without_stored_examples_say_so(ahpatron: Ahpatron) -> None:

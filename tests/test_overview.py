@@ -79,6 +79,26 @@ def test_only_the_column_of_ids_looks_like_an_id(described: dict[str, dict[str, 
     assert [name for name, one in described.items() if one["like_id"]] == ["id"]
 
 
+@pytest.mark.parametrize(("rows", "looks_like_it"), [(19, False), (20, True)])
+def test_few_rows_cannot_show_that_a_column_identifies_them(
+    ahpatron: Ahpatron, rows: int, looks_like_it: bool
+) -> None:
+    ahpatron.write("t.csv", "id,x\n" + "".join(f"C{i},{i % 3}\n" for i in range(rows)))
+    assert columns_of(ahpatron, "t.csv")["id"]["like_id"] == looks_like_it
+
+
+def test_a_column_with_one_value_and_missing_cells_is_not_constant(ahpatron: Ahpatron) -> None:
+    ahpatron.write("t.csv", "a,x\n" + "EUR,1\n,2\n" * 20)
+    found = columns_of(ahpatron, "t.csv")["a"]
+    assert (found["distinct"], found["missing"], found["constant"]) == (1, 20, False)
+
+
+def test_missing_numbers_have_an_interval_of_their_own(ahpatron: Ahpatron) -> None:
+    """Where the number is missing, the label is another than that of the largest numbers."""
+    ahpatron.write("t.csv", "a,y\n" + "1,no\n2,no\n,yes\n2,no\n,yes\n" * 40)
+    assert columns_of(ahpatron, "t.csv", "--label", "y")["a"]["mistake_rate"] < 0.05
+
+
 def test_only_a_column_with_one_value_is_constant(described: dict[str, dict[str, Any]]) -> None:
     assert [name for name, one in described.items() if one["constant"]] == ["same"]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 
 from ahpatron_cli.atomic import exists, format_of_suffix, write_atomically
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.live.service import rounded_up
-from ahpatron_cli.model_file import Model, OptionValue, load_model, to_bytes
+from ahpatron_cli.model_file import Model, load_model, to_bytes
 
 SAVE_EVERY = 10_048
 """Number of rounds between two saves, unless --save-every says otherwise."""
@@ -98,8 +97,3 @@ def _locked(path: str) -> int:
         hint = "one process at a time may learn into a state; give each its own"
         raise UserError(problem, code=ExitCode.LOCKED, place=place, hint=hint) from None
     return descriptor
-
-
-def changed_options(before: Mapping[str, OptionValue], now: Mapping[str, OptionValue]) -> list[str]:
-    """The options that were given now and had another value, or none, when the state was made."""
-    return [name for name, value in now.items() if before.get(name) != value]

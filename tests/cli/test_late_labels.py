@@ -204,6 +204,16 @@ def test_lines_that_do_not_belong_to_a_row_are_faults(
     assert (record["faults"], record["unmatched"]) == (1, unmatched)
 
 
+def test_a_line_with_an_id_alone_is_a_row_that_waits_for_its_label(ahpatron: Ahpatron) -> None:
+    content = (HEAD + "x,,\nx,,yes\n").encode()
+    done = ahpatron.succeed(*TABLE, "--out", "r.json", stdin=content)
+    answered, learned = objects_of(done.out)[-2:]
+    assert answered["prediction"] == learned["prediction"]
+    assert ("label" in answered, learned["label"]) == (False, "yes")
+    record = json.loads(ahpatron.read("r.json"))["runs"][0]
+    assert (record["late_labels"], record["unlabelled"], record["pending"]) == (1, 1, 0)
+
+
 def test_a_label_without_a_row_and_without_ids_is_a_fault(ahpatron: Ahpatron) -> None:
     """It is never a row of missing cells."""
     content = b"a,b,y\n" + b"1,2,yes\n3,1,no\n" * 20 + b",,yes\n"
@@ -444,6 +454,13 @@ def test_rows_that_wait_come_back_from_a_state() -> None:
     assert (first.scores.tolist(), first.chosen) == ([0.5, -1.0, 0.25], 0)
     assert np.isnan(second.scores).all()
     assert second.chosen == NO_ANSWER
+
+
+def test_a_class_that_appeared_later_has_the_smallest_score() -> None:
+    row = remembered().take("a")
+    assert row is not None
+    found = Remembered.answers([row], classes=4)
+    assert found.scores.tolist() == [[0.5, -1.0, 0.25, -1.0]]
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import ahpatron_cli.live.monitor
+from ahpatron_cli.live.monitor import Monitor
+from ahpatron_cli.live.service import Figures
 from support.command import Ahpatron, Outcome, objects_of, rows_of
 from support.states import numbers
 
@@ -269,6 +273,18 @@ def test_a_state_that_has_seen_one_label_only_can_go_on(ahpatron: Ahpatron, othe
     assert found["runs"][0]["rounds"] == 4
 
 
+@pytest.mark.parametrize("words", ["-B 60", "-l arow", "--sigma 2", "--weight 1=2", "--window 50"])
+def test_a_state_refuses_options_that_it_was_made_without(
+    ahpatron: Ahpatron, lines: list[bytes], words: str
+) -> None:
+    """An option of the call, such as --window, may be given at any time."""
+    ahpatron.succeed(*STATE, stdin=b"".join(lines[:100]))
+    done = ahpatron(*STATE, *words.split(), stdin=b"".join(lines[100:200]))
+    is_of_the_call = words.startswith("--window")
+    assert (done.code == 0) == is_of_the_call
+    assert ("other values of" in done.err) != is_of_the_call
+
+
 @pytest.mark.parametrize("option", ["resume", "checkpoint", "curve", "certify"])
 def test_options_that_a_state_excludes(ahpatron: Ahpatron, option: str) -> None:
     value = [] if option == "certify" else ["m.npz"]
@@ -398,6 +414,30 @@ def test_drifts_are_logged(ahpatron: Ahpatron) -> None:
     command = ("run", "-", "-l", "perceptron", "--log", "-", "--window", 50)
     logged = ahpatron.succeed(*command, stdin=rows)
     assert '"event": "drift"' in logged.err
+
+
+def test_the_speed_in_the_log_is_that_since_the_figures_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logged: list[str] = []
+    monitor = Monitor("-", None, show=logged.append, warn=pytest.fail)
+    none = dict.fromkeys(Figures.__struct_fields__[:12], 0)
+    for moment, learned, answered in ((10.0, 100, 0), (12.0, 150, 20)):
+        clock = SimpleNamespace(monotonic=lambda moment=moment: moment)
+        monkeypatch.setattr(ahpatron_cli.live.monitor, "time", clock)
+        figures = Figures(**{**none, "rounds": learned, "unlabelled": answered})
+        monitor.figures(figures, saved_at=None)
+    assert [json.loads(line)["rows_per_second"] for line in logged] == [None, 35.0]
+
+
+def test_each_reset_is_logged_once(ahpatron: Ahpatron) -> None:
+    """The labels change their sides after 400 rows; in the last rows, mistakes go on."""
+    rows = b"1 1:1\n-1 1:-1\n" * 200 + b"-1 1:1\n1 1:-1\n" * 100 + b"1 1:1\n-1 1:1\n" * 5
+    ahpatron.succeed("run", "-", "-l", "arow", "--log", "l.jsonl", "--out", "r.json", stdin=rows)
+    logged = [event["resets"] for event in events(ahpatron) if event["event"] == "reset"]
+    record = json.loads(ahpatron.read("r.json"))["runs"][0]
+    assert record["restarts"] > 0
+    assert sum(logged) == record["restarts"]
 
 
 def test_figures_for_prometheus_are_in_its_text_format(

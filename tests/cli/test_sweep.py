@@ -177,6 +177,16 @@ def test_no_more_trials_than_the_limit_are_planned(
     assert "12 trials; at most 8" in refused.err
 
 
+def test_the_weights_of_all_labels_multiply_the_trials(
+    ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "MOST_TRIALS", 8)
+    weights = ("--weight=1=1,2,3", "--weight=-1=1,2,3")
+    refused = ahpatron.sweep(rings, "-l", "ahpatron", *weights, "--repeats", 1, "--dry-run")
+    assert refused.code == 2
+    assert "9 trials; at most 8" in refused.err
+
+
 def test_a_named_pipe_is_no_data_of_a_sweep(ahpatron: Ahpatron) -> None:
     """It could not be read twice."""
     os.mkfifo(ahpatron.folder / "pipe")

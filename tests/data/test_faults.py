@@ -60,6 +60,14 @@ def test_a_line_that_is_too_long_is_left_out() -> None:
     assert len(faulty[0].raw) < 1 << 17
 
 
+def test_a_line_of_a_table_that_is_too_long_is_left_out_and_counted() -> None:
+    long = b"9" * (17 << 20)
+    text = b"a,y\n1,0\n" + long + b"\n2,1\nx,0\n"
+    lines, faulty = lines_of(text, TableOptions(label="y"))
+    assert lines == [2, 4]
+    assert [row.line for row in faulty] == [3, 5]
+
+
 def test_each_line_that_was_read_last_is_found_by_its_number() -> None:
     recent = RecentLines()
     recent.add(1, b"a\nb\n")

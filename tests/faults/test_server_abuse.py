@@ -340,6 +340,14 @@ def test_a_body_counts_as_held_until_it_is_answered() -> None:
     asyncio.run(ask())
 
 
+def test_as_many_rows_as_the_limit_are_accepted() -> None:
+    guard = Guard(None, Limits(rows=2))
+    rows, is_list = guard.rows(b'[{"a": 1}, {"a": 2}]')
+    assert ([row.cells["a"] for row in rows], is_list) == ([1, 2], True)
+    with pytest.raises(Refused, match="3 rows; at most 2"):
+        guard.rows(b"[{}, {}, {}]")
+
+
 def slow_rows(count: int, first: int = 0) -> list[dict[str, Any]]:
     """Rows of noise, of which a few thousand take a second."""
     draw = random.Random(first)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ahpatron_cli.core.rows import Floats, Integers, distinct
 from ahpatron_cli.data.cells import DEFAULT_SPELLING, Cells, Spelling, Texts, number
 from ahpatron_cli.data.libsvm.fast import MARGIN, Places, decimals, keep_freed_memory
-from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, as_word
+from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, as_word, utf8_hint
 from ahpatron_cli.errors import UserError, bad_data
 from ahpatron_cli.number_text import counted
 
@@ -487,13 +487,8 @@ class CsvReader:
 
     def _no_utf8(self, raw: bytes, at: int) -> UserError:
         """The error for bytes that are no text from this position on."""
-        encoding = "WINDOWS-1252"
-        if b"\0" in raw:
-            encoding = "UTF-16"
-        path = as_word(self.path)
-        command = f"iconv -f {encoding} -t UTF-8 {path} > utf8.csv"
-        hint = f"if it is {encoding} text, convert it: `{command}`"
         problem = "the text must be UTF-8, without NUL bytes"
+        hint = utf8_hint(raw, self.path, "utf8.csv")
         before = raw.count(b"\n", 0, at)
         line = self._line + before
         return bad_data(problem, self.path, line=line, hint=hint)

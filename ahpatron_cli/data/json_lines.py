@@ -21,7 +21,7 @@ import numpy as np
 from ahpatron_cli.data.cells import Cells, Values
 from ahpatron_cli.data.csv_text import OnFault
 from ahpatron_cli.data.frames import list_values
-from ahpatron_cli.data.source import MAX_LINE, Source, json_list_hint, whole_lines
+from ahpatron_cli.data.source import MAX_LINE, Source, json_list_hint, utf8_hint, whole_lines
 from ahpatron_cli.errors import UserError, bad_data
 
 PIECE = 1 << 18
@@ -33,6 +33,7 @@ Row = dict[str, Any]
 _NUMBER_TYPES = {int, float, type(None)}
 """Types of the cells that a list may have."""
 _NESTED_TYPES = {dict, list}
+_NO_UTF_8 = "the text must be UTF-8, without NUL bytes"
 
 
 class NewColumnError(Exception):
@@ -194,17 +195,21 @@ class JsonReader:
                 hint = None
                 if text.startswith(b"["):
                     hint = json_list_hint("FILE")
+                elif problem == _NO_UTF_8:
+                    hint = utf8_hint(text, self.path, "utf8.jsonl")
                 return bad_data(problem, self.path, line=line, hint=hint)
         return bad_data("each line must be one JSON object", self.path, lines[0])
 
     def _problem(self, text: bytes) -> str | None:
         """What is wrong with a line; None if nothing is."""
+        if b"\0" in text:
+            return _NO_UTF_8
         try:
             row = self._decoder.decode(text)
         except RecursionError:
             return f"objects may be nested {MAX_DEPTH} times at most"
         except UnicodeDecodeError:
-            return "the text must be UTF-8"
+            return _NO_UTF_8
         except msgspec.MsgspecError as error:
             reason = str(error).removeprefix("JSON is malformed: ").removesuffix(" - at `$[...]`")
             return f"this is no JSON object: {reason[:1].lower()}{reason[1:]}"

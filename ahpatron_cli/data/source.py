@@ -53,6 +53,13 @@ def json_list_hint(word: str) -> str:
     return f"write one object per line: `python3 -c '{_TO_LINES}' < {word} > rows.jsonl`"
 
 
+def utf8_hint(text: bytes, path: str, result: str) -> str:
+    """How to make UTF-8 of a file with this text; `result` is a name for the new file."""
+    encoding = "UTF-16" if b"\0" in text else "WINDOWS-1252"
+    command = f"iconv -f {encoding} -t UTF-8 {as_word(path)} > {result}"
+    return f"if it is {encoding} text, convert it: `{command}`"
+
+
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".ods")
 _PARTS_OF_SPREADSHEETS = (b"[Content_Types].xml", b"docProps/", b"xl/", b"opendocument.spreadsheet")
 """First entries of the zip archives that spreadsheet programs and libraries write."""

@@ -93,6 +93,15 @@ def test_a_faulty_line_is_refused_with_its_number(tmp_path: Path, line: bytes, r
     assert refused.value.place.line == 2
 
 
+@pytest.mark.parametrize(("encoding", "name"), [("latin-1", "WINDOWS-1252"), ("utf-16", "UTF-16")])
+def test_text_in_another_encoding_is_refused_with_a_command(
+    tmp_path: Path, encoding: str, name: str
+) -> None:
+    with pytest.raises(UserError, match="UTF-8") as refused:
+        columns_of(tmp_path, '{"a": "\u00e9"}\n'.encode(encoding))
+    assert f"iconv -f {name} -t UTF-8" in str(refused.value.hint)
+
+
 def test_an_object_over_several_lines_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused:
         columns_of(tmp_path, b'{"a":\n1}\n{"b": 1} {"c": 2}\n')

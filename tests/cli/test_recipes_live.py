@@ -4,6 +4,7 @@ import configparser
 import csv
 import json
 import os
+import random
 import shlex
 import shutil
 import signal
@@ -14,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -186,13 +187,24 @@ needs_mosquitto = pytest.mark.skipif(
 )
 
 
+def free_port() -> int:
+    """A port that nobody listens on, and that is given to no outgoing connection.
+
+    Those begin at 32768: a client that tries again and again to reach a port beyond can be given
+    that port itself, is then connected to itself, and the broker cannot listen there any more.
+    """
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("localhost", port))
+            return port
+
+
 class Broker:
     """mosquitto on a port of its own, with what it has to remember in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("localhost", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.log = folder / "mosquitto.log"
         self._configuration = folder / "mosquitto.conf"
         lines = [

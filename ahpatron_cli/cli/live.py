@@ -25,7 +25,7 @@ from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.data.dataset import StreamedRows, stream
 from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.source import Source, open_source
-from ahpatron_cli.errors import ExitCode, Place, UserError, usage
+from ahpatron_cli.errors import ExitCode, NoRowsError, Place, UserError, usage
 from ahpatron_cli.live.monitor import FIGURES_EVERY, Monitor
 from ahpatron_cli.live.service import AnsweredRows, Service
 from ahpatron_cli.live.state_file import StateFile
@@ -36,7 +36,7 @@ from ahpatron_cli.output.predictions import STDOUT, open_output
 from ahpatron_cli.records import Curve, RunDocument
 from ahpatron_cli.runner import Run, begin, with_sigma
 from ahpatron_cli.settings import all_options, listed
-from ahpatron_cli.signals import deferred, watch
+from ahpatron_cli.signals import StreamEnded, deferred, watch
 
 if TYPE_CHECKING:
     from ahpatron_cli.settings import RowFormat, RunSettings
@@ -223,13 +223,17 @@ class LiveSession:
             rejects = opened_rejects(live.rejects)
             opened.callback(rejects.close)
         faulty = FaultyLines(self.stderr, self.monitor, rejects)
-        dataset = stream(
-            source,
-            replace(self.job.stream_preparation, has_late_labels=True),
-            self.beginning.encoder,
-            on_wait=partial(self.progress.note_waiting, self.job.preparation.data.warm_up),
-            on_faulty_row=faulty.note if skips else None,
-        )
+        try:
+            dataset = stream(
+                source,
+                replace(self.job.stream_preparation, has_late_labels=True),
+                self.beginning.encoder,
+                on_wait=partial(self.progress.note_waiting, self.job.preparation.data.warm_up),
+                on_faulty_row=faulty.note if skips else None,
+            )
+        except (NoRowsError, StreamEnded):
+            faulty.report_rest()
+            raise
         answers = self.open_answers(dataset, opened)
         figures_every = self.settings.output.window or FIGURES_EVERY
         service = self._service(dataset, figures_every)
@@ -293,6 +297,9 @@ class LiveSession:
             results=[result],
             stderr=self.stderr,
         )
+        if begun.forgotten:
+            rows = counted(begun.forgotten, "row")
+            self.stderr.warn(f"forgotten before their labels came: {rows}; see --pending N")
         document = begun.document(findings.record)
         begun.figures.log_end(begun.ending)
         curves = []

@@ -51,6 +51,11 @@ class FaultyLines:
         while self._ahead:
             yield self._ahead.pop(0)
 
+    def report_rest(self) -> None:
+        """Report the faulty rows of a stream that has ended before its first row."""
+        for row in self.rest():
+            self.report(Refusal(row.line, None, row.error), row.raw)
+
     def report(self, refusal: Refusal, raw: bytes) -> None:
         """Say that a line is left out, keep it in --rejects, and log it."""
         self._reported += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from msgspec import structs
@@ -22,7 +23,7 @@ from ahpatron_cli.live.service import AnsweredRows, Refusal, Service
 from ahpatron_cli.output.answers import AnswerWriter
 from ahpatron_cli.output.predictions import label_names
 from ahpatron_cli.records import DataRecord, RunDocument
-from ahpatron_cli.signals import watch
+from ahpatron_cli.signals import StreamEnded, watch
 
 
 @dataclass
@@ -50,6 +51,8 @@ class LiveStream:
         """Input lines behind the state when this process began."""
         self._rounds = self.service.run.rounds
         """Rounds after which all was done that was due."""
+        self._forgotten_before = self.service.remembered.forgotten
+        """Rows that were forgotten when this process began."""
 
     # Rows -----------------------------------------------------------------------------------------
 
@@ -57,19 +60,22 @@ class LiveStream:
         """Answer and learn all rows."""
         try:
             self._is_reading = True
-            for batch in self.dataset.batches(first_round=self.service.run.rounds):
-                self._is_reading = False
-                for piece in self.faulty.among(batch):
-                    self._take(piece)
-                self._is_reading = True
+            # without rows, a model is continued; any other stream has begun with some
+            with suppress(NoRowsError, StreamEnded):
+                self._read_rows()
             self.answer_faults()
         except BrokenPipeError:
             self._leave_reader()
-        except NoRowsError:
-            pass  # a model is continued, with nothing new; any other stream has begun with rows
         except UserError as error:
             self.ending.fault = error
         self._is_reading = False
+
+    def _read_rows(self) -> None:
+        for batch in self.dataset.batches(first_round=self.service.run.rounds):
+            self._is_reading = False
+            for piece in self.faulty.among(batch):
+                self._take(piece)
+            self._is_reading = True
 
     def answer_faults(self) -> None:
         """Answer faulty rows behind which no other rows have come yet."""
@@ -140,6 +146,11 @@ class LiveStream:
         watch.end_stream(signal.SIGPIPE)
 
     # The end --------------------------------------------------------------------------------------
+
+    @property
+    def forgotten(self) -> int:
+        """Rows that this process has forgotten before their labels came."""
+        return self.service.remembered.forgotten - self._forgotten_before
 
     def document(self, data: DataRecord) -> RunDocument:
         """The report of the stream; `data` is what was read of it."""

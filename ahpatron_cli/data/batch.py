@@ -17,7 +17,7 @@ from ahpatron_cli.data.hashes import RowHash
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.row_range import RowRange
 from ahpatron_cli.data.source import Source, changed, first_batches
-from ahpatron_cli.errors import UserError
+from ahpatron_cli.errors import NoRowsError, UserError
 from ahpatron_cli.settings import Data, RowFormat
 from ahpatron_cli.signals import StreamEnded, watch
 
@@ -198,7 +198,8 @@ class Reader(ABC):
     def head(self, rows: int, *, wait: bool) -> Batch:
         """The first rows, at least `rows` of them with labels if possible; `batches` repeats them.
 
-        For a pipe without `wait`, only the rows that have arrived.
+        For a pipe without `wait`, only the rows that have arrived. A `NoRowsError` if all lines are
+        faulty, and were reported.
         """
         has_to_wait = self.source.waits
         held = first_batches(
@@ -210,7 +211,9 @@ class Reader(ABC):
         )
         self.batches = chain(held, self.batches)
         if not held:
-            raise StreamEnded
+            if watch.ended_by:
+                raise StreamEnded
+            raise NoRowsError(self.source.name)
         return Batch.concatenate(held)
 
     def scan(self) -> LabelTally | None:

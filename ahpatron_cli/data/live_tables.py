@@ -74,6 +74,8 @@ class LiveTableReader(Reader):
             if data.layout != "sparse":
                 room = min(room, DENSE_WIDTH - 1)
             self._growth = Growth(self.schema, options, room, self._format.path)
+            if not isinstance(self._format, JsonReader):
+                self.schema.check_any_column(self._format.names, self._format.path)
         elif not isinstance(self._format, JsonReader):
             self.schema.check_columns(self._format.names, self._format.path)
         self.info = FileInfo(len(self.schema.features), remarks=self._spelling.notes)

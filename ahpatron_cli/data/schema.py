@@ -406,6 +406,15 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
                 hint = f"the first line must name the columns; here it is {listed(names)}"
             raise bad_data(f"columns are missing: {missing}", path, line=1, hint=hint)
 
+    def check_any_column(self, names: Collection[str], path: str) -> None:
+        """Refuse a table without any column of this schema: its header is missing or damaged."""
+        columns = [column.name for column in self.columns]
+        expected = [*columns, self.label, self.id or ""]
+        if columns and set(expected).isdisjoint(names):
+            problem = f"the header has none of the columns {listed(expected)}"
+            hint = f"the columns are {listed(names)}"
+            raise bad_data(problem, path, line=1, hint=hint)
+
     def to_batch(self, cells: Cells, path: str, unseen: Unseen) -> Batch:
         """Convert cells to a batch of numeric rows; counts cells that are new in `unseen`."""
         rows = self.to_feature_columns(cells, path, unseen).rows()

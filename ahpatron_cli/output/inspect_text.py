@@ -410,7 +410,7 @@ def model_to_json(
         "data": _data_to_json(model),
         "kernel": model.kernel,
         "params": _params_to_json(model),
-        **_counts_to_json(record),
+        **_counts_to_json(record, live),
         "last_reset": last_reset,
         "rounds_since_reset": None if last_reset is None else record.rounds - last_reset,
         "relevance": _relevance_to_json(model, relevance) or None,
@@ -429,9 +429,11 @@ def _params_to_json(model: Header) -> Json:
     return params
 
 
-def _counts_to_json(record: RunRecord) -> Json:
-    """What was counted over all files."""
+def _counts_to_json(record: RunRecord, live: State | None) -> Json:
+    """What was counted over all files, or by a live stream."""
     run = run_to_json(record)
+    if live is not None:
+        run["unlabelled"] = live["counts"]["unlabelled"]
     del run["this_file"]
     del run["params"]
     return run

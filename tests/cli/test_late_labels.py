@@ -109,8 +109,9 @@ def test_rows_that_wait_are_part_of_the_state(ahpatron: Ahpatron) -> None:
     for start in range(0, len(lines), 640):
         rows = csv_of(lines[start : start + 640])
         ahpatron.succeed(*TABLE, *options, "--state", "s.npz", "--out", "r.json", stdin=rows)
-        waiting = ahpatron.json("inspect", "s.npz")["live"]["pending"]
-        assert waiting > 0 or start + 640 >= len(lines)
+        shown = ahpatron.json("inspect", "s.npz")
+        assert shown["live"]["pending"] > 0 or start + 640 >= len(lines)
+        assert shown["unlabelled"] == shown["live"]["unlabelled"] > 0
     found, wanted = (json.loads(ahpatron.read(name))["runs"][0] for name in ("r.json", "w.json"))
     names = ("rounds", "mistakes", "late_labels", "unlabelled", "pending", "baseline_mistakes")
     assert [found[name] for name in names] == [wanted[name] for name in names]
@@ -226,7 +227,8 @@ def test_the_oldest_rows_are_forgotten(ahpatron: Ahpatron) -> None:
     rows = "".join(f"q{i},{i % 7},\n" for i in range(8))
     content = (HEAD + rows + "q2,,no\nq3,,no\nq7,,yes\n").encode()
     options = ("--pending", 5, "--on-fault", "skip", "--out", "r.json")
-    ahpatron.succeed(*TABLE, *options, stdin=content)
+    done = ahpatron.succeed(*TABLE, *options, "--quiet", stdin=content)
+    assert "forgotten before their labels came: 3 rows" in done.err
     record = json.loads(ahpatron.read("r.json"))["runs"][0]
     names = ("late_labels", "pending", "forgotten", "unmatched")
     assert [record[name] for name in names] == [2, 3, 3, 1]

@@ -522,6 +522,36 @@ def test_a_service_draws_the_learning_curve_of_a_plain_pipe(
 
 # Streams without rows -----------------------------------------------------------------------------
 
+SOUND_AND_FAULTY = [
+    ((), b"1 1:1\n-1 1:2\n", b"1 1:abc\n? 1:abc\n"),
+    (("--label", "y"), b"a,y\n1,1\n2,0\n", b"a,y\n1,2,3\n1,\xff\n"),
+    (("--label", "y"), b'{"a": 1, "y": 1}\n{"a": 2, "y": 0}\n', b'{"a": 1\n{"a": ["x"]}\n'),
+]
+
+
+@pytest.mark.parametrize(("options", "sound", "faulty"), SOUND_AND_FAULTY)
+def test_a_stream_of_faulty_lines_is_left_out_of_a_state(
+    ahpatron: Ahpatron, options: tuple[str, ...], sound: bytes, faulty: bytes
+) -> None:
+    command = (*STATE, *options, "--on-fault", "skip", "--rejects", "x.jsonl")
+    ahpatron.succeed(*command, stdin=sound)
+    done = ahpatron.succeed(*command, "--answers", "jsonl", stdin=faulty)
+    assert ["error" in json.loads(line) for line in done.out.splitlines()] == [True, True]
+    assert ahpatron.read("x.jsonl").count("\n") == 2
+    counts = live(ahpatron)
+    assert (counts["lines"], counts["faults"]) == (4, 2)
+
+
+@pytest.mark.parametrize(("options", "sound", "faulty"), SOUND_AND_FAULTY)
+def test_a_new_service_of_faulty_lines_has_no_rows(
+    ahpatron: Ahpatron, options: tuple[str, ...], sound: bytes, faulty: bytes
+) -> None:
+    command = (*STATE, *options, "--on-fault", "skip", "--rejects", "x.jsonl")
+    done = ahpatron(*command, stdin=faulty)
+    assert (done.code, done.out) == (65, "")
+    assert "there are no rows" in done.err
+    assert ahpatron.read("x.jsonl").count("\n") == 2
+
 
 @pytest.mark.parametrize("nothing", [b"", b"a,y\n"])
 def test_a_stream_without_rows_keeps_a_state(ahpatron: Ahpatron, nothing: bytes) -> None:
@@ -539,6 +569,27 @@ def test_an_empty_stream_keeps_a_state_of_libsvm_text(
     ahpatron.succeed(*STATE, stdin=b"".join(lines[:5]))
     ahpatron.succeed(*STATE, stdin=b"")
     assert live(ahpatron)["lines"] == 5
+
+
+@pytest.mark.parametrize("skip", [(), ("--on-fault", "skip")])
+def test_a_state_refuses_a_header_of_other_columns(
+    ahpatron: Ahpatron, skip: tuple[str, ...]
+) -> None:
+    """Otherwise each row would be one of missing cells, and add columns to the state."""
+    command = (*STATE, "--label", "y", *skip)
+    ahpatron.succeed(*command, stdin=b"a,y\n1,dog\n2,cat\n")
+    before = numbers(ahpatron.folder / "s.npz")
+    done = ahpatron(*command, stdin=b"b,c\n1,dog\n2,cat\n")
+    assert (done.code, done.out) == (65, "")
+    assert "the header has none of the columns a, y" in done.err
+    assert numbers(ahpatron.folder / "s.npz") == before
+
+
+def test_a_table_of_labels_alone_needs_no_other_columns(ahpatron: Ahpatron) -> None:
+    command = (*STATE, "--label", "y", "--id", "i", "--classes", "no,yes")
+    ahpatron.succeed(*command, stdin=b"i,a,y\n1,3,no\n2,4,\n")
+    ahpatron.succeed(*command, stdin=b"i,y\n2,yes\n")
+    assert live(ahpatron)["late_labels"] == 1
 
 
 @pytest.mark.parametrize("nothing", [b"", b"a,y\n"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ahpatron_cli.atomic import open_at
 from ahpatron_cli.cli.ending import Ending
-from ahpatron_cli.cli.live_faults import FaultyLines, opened_rejects
+from ahpatron_cli.cli.live_faults import FaultyLines, FirstFaults, opened_rejects
 from ahpatron_cli.cli.live_figures import LiveFigures
 from ahpatron_cli.cli.live_saving import Saving
 from ahpatron_cli.cli.live_stream import LiveStream
@@ -22,7 +22,8 @@ from ahpatron_cli.cli.session import no_learner, warn_about
 from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.core.errors import ParameterError, StateError
 from ahpatron_cli.core.registry import find_learner
-from ahpatron_cli.data.dataset import StreamedRows, stream
+from ahpatron_cli.data.batch import Reader
+from ahpatron_cli.data.dataset import StreamedRows, reader_of, stream_of
 from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import ExitCode, NoRowsError, Place, UserError, usage
@@ -115,6 +116,8 @@ class LiveSession:
     def __post_init__(self) -> None:
         self.progress = RunProgress(self.stderr)
         self.monitor = self.make_monitor()
+        self.first_faults: FirstFaults | None = None
+        """The faulty lines before the first row."""
         self.stream: LiveStream | None = None
         """The stream, once it has begun."""
 
@@ -158,13 +161,13 @@ class LiveSession:
         self.progress.note_terminal(path)
         return open_source(path)
 
-    def open_answers(self, dataset: StreamedRows, opened: ExitStack) -> AnswerWriter | None:
+    def open_answers(self, reader: Reader, opened: ExitStack) -> AnswerWriter | None:
         """Where the answers go; None if nobody asked for them."""
         path = self.settings.output.predictions
         if path is None:
             return None
         header: list[str] = []
-        format = _answer_format(self.settings, dataset)
+        format = _answer_format(self.settings, reader)
         if path == STDOUT:
             output = opened.enter_context(open_output(path))
         else:
@@ -174,13 +177,11 @@ class LiveSession:
                 if format == "csv":
                     header = header_of(path)
             output = opened.enter_context(open_at(path, size))
-        schema = dataset.encoder.schema
         return AnswerWriter(
             output,
             format,
-            id_name=schema.id if schema else None,
+            id_name=reader.schema.id if reader.schema else None,
             with_probabilities=self.settings.operating_point.probability,
-            labels_may_appear=dataset.encoder.labels.may_appear,
             continued=header,
         )
 
@@ -211,6 +212,8 @@ class LiveSession:
         """Answer faulty rows behind which no other rows have come yet."""
         if self.stream is not None:
             self.stream.answer_faults()
+        elif self.first_faults is not None:
+            self.first_faults.answer()
 
     # The beginning --------------------------------------------------------------------------------
 
@@ -223,18 +226,25 @@ class LiveSession:
             rejects = opened_rejects(live.rejects)
             opened.callback(rejects.close)
         faulty = FaultyLines(self.stderr, self.monitor, rejects)
+        preparation = replace(self.job.stream_preparation, has_late_labels=True)
+        reader = reader_of(
+            source,
+            preparation,
+            self.beginning.encoder,
+            on_wait=partial(self.progress.note_waiting, self.job.preparation.data.warm_up),
+            on_faulty_row=faulty.note if skips else None,
+        )
+        first_faults = FirstFaults(faulty, reader, partial(self.open_answers, reader, opened))
+        self.first_faults = first_faults
         try:
-            dataset = stream(
-                source,
-                replace(self.job.stream_preparation, has_late_labels=True),
-                self.beginning.encoder,
-                on_wait=partial(self.progress.note_waiting, self.job.preparation.data.warm_up),
-                on_faulty_row=faulty.note if skips else None,
-            )
+            dataset = stream_of(reader, preparation, self.beginning.encoder)
         except (NoRowsError, StreamEnded):
+            first_faults.answer()
             faulty.report_rest()
             raise
-        answers = self.open_answers(dataset, opened)
+        answers = first_faults.answers
+        if answers is not None:
+            answers.know_labels(may_appear=dataset.encoder.labels.may_appear)
         figures_every = self.settings.output.window or FIGURES_EVERY
         service = self._service(dataset, figures_every)
         saving = self.make_saving(service, dataset)
@@ -242,7 +252,7 @@ class LiveSession:
         figures = LiveFigures(self.monitor, service, saving, every=figures_every)
         self._note_continuing(service)
         figures.log_start()
-        return LiveStream(
+        begun = LiveStream(
             dataset,
             service,
             answers=answers,
@@ -253,6 +263,9 @@ class LiveSession:
             progress=self.progress,
             on_answers=self.note_answers,
         )
+        for refusal in first_faults.refused:
+            begun.note_refused(refusal)
+        return begun
 
     def _service(self, dataset: StreamedRows, figures_every: int) -> Service:
         """The service, which stops at rounds at which something is due."""
@@ -309,14 +322,14 @@ class LiveSession:
         return Finished(document, begun.ending, curves)
 
 
-def _answer_format(settings: RunSettings, dataset: StreamedRows) -> RowFormat:
+def _answer_format(settings: RunSettings, reader: Reader) -> RowFormat:
     """CSV or JSON lines: as asked for, by the suffix, or as the input."""
     path = settings.output.predictions or ""
     if settings.live.answers is not None:
         return settings.live.answers
     if path.endswith(".jsonl"):
         return "jsonl"
-    return dataset.format
+    return reader.format
 
 
 # The command --------------------------------------------------------------------------------------

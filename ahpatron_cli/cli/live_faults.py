@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 
 from ahpatron_cli.cli.stderr import Stderr
-from ahpatron_cli.data.batch import Batch
+from ahpatron_cli.data.batch import Batch, Reader
 from ahpatron_cli.data.faults import FaultyRow
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.live.monitor import AppendedLines, Monitor, timestamp
 from ahpatron_cli.live.service import Refusal
+from ahpatron_cli.output.answers import AnswerWriter
 
 SHOWN_FAULTS = 10
 """Number of faults that are reported one by one; then those at powers of ten."""
+
+
+def refusal_of(row: FaultyRow) -> Refusal:
+    """The refusal of a faulty row."""
+    return Refusal(row.line, row.id, row.error, raw=row.raw)
 
 
 class FaultyLines:
@@ -51,10 +57,15 @@ class FaultyLines:
         while self._ahead:
             yield self._ahead.pop(0)
 
+    @property
+    def any_ahead(self) -> bool:
+        """Whether there are any that were not reached yet."""
+        return bool(self._ahead)
+
     def report_rest(self) -> None:
         """Report the faulty rows of a stream that has ended before its first row."""
         for row in self.rest():
-            self.report(Refusal(row.line, None, row.error), row.raw)
+            self.report(refusal_of(row), row.raw)
 
     def report(self, refusal: Refusal, raw: bytes) -> None:
         """Say that a line is left out, keep it in --rejects, and log it."""
@@ -69,6 +80,51 @@ class FaultyLines:
         if self._rejects is not None:
             _reject(self._rejects, refusal, place=place, raw=raw)
         self._monitor.event("fault", line=refusal.line, place=place, reason=error.problem)
+
+
+class FirstFaults:
+    """Faulty lines that come before the first row of a new stream: nobody waits for their answers.
+
+    Parameters
+    ----------
+    faulty : FaultyLines
+    reader : Reader
+    open_answers : callable
+        Opens the file of the answers; there is none if it returns None.
+    """
+
+    def __init__(
+        self, faulty: FaultyLines, reader: Reader, open_answers: Callable[[], AnswerWriter | None]
+    ) -> None:
+        self._faulty = faulty
+        self._reader = reader
+        self._open_answers = open_answers
+        self._is_opened = False
+        self._answers: AnswerWriter | None = None
+        self.refused: list[Refusal] = []
+        """The lines that were answered."""
+
+    @property
+    def answers(self) -> AnswerWriter | None:
+        """Where the answers go; opened when it is first asked for."""
+        if not self._is_opened:
+            self._is_opened = True
+            self._answers = self._open_answers()
+        return self._answers
+
+    def answer(self) -> None:
+        """Answer the faulty lines, unless a row came before them, which has no answer yet."""
+        if self._reader.rows_read or not self._faulty.any_ahead:
+            return
+        answers = self.answers
+        if answers is not None and answers.needs_labels:
+            return
+        for row in self._faulty.rest():
+            refusal = refusal_of(row)
+            self._faulty.report(refusal, row.raw)
+            self.refused.append(refusal)
+            if answers is not None:
+                answers.refuse(refusal, ())
 
 
 def _reject(rejects: AppendedLines, refusal: Refusal, *, place: str | None, raw: bytes) -> None:

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.ending import Ending
-from ahpatron_cli.cli.live_faults import FaultyLines
+from ahpatron_cli.cli.live_faults import FaultyLines, refusal_of
 from ahpatron_cli.cli.live_figures import LiveFigures
 from ahpatron_cli.cli.live_saving import Saving
 from ahpatron_cli.cli.run_progress import RunProgress
@@ -92,7 +92,7 @@ class LiveStream:
     def _take(self, piece: Batch | FaultyRow) -> None:
         """Answer a piece of the stream, and do what is due after each answer."""
         if isinstance(piece, FaultyRow):
-            self._leave_out(Refusal(piece.line, piece.id, piece.error, raw=piece.raw))
+            self._leave_out(refusal_of(piece))
             return
         for found in self.service.answers(piece):
             if isinstance(found, Refusal):
@@ -115,16 +115,20 @@ class LiveStream:
         self.progress.show_leader(run)
         self.on_answers(self, answers)
 
+    def note_refused(self, refusal: Refusal) -> None:
+        """Count a faulty line that was answered."""
+        self.service.leave_out(refusal)
+        self._count_lines(refusal.line)
+
     def _leave_out(self, refusal: Refusal) -> None:
         """Skip a faulty line, or end the stream."""
         if not self.skips:
             raise refusal.error
-        self.service.leave_out(refusal)
         raw = refusal.raw
         if raw is None:
             raw = self.dataset.recent_line(refusal.line)
         self.faulty.report(refusal, raw)
-        self._count_lines(refusal.line)
+        self.note_refused(refusal)
         if self.answers is not None:
             self.answers.refuse(refusal, self.names())
 

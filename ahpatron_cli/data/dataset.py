@@ -43,7 +43,7 @@ from ahpatron_cli.data.source import Source, changed
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.records import DataRecord
-from ahpatron_cli.settings import Data, Layout, RowFormat
+from ahpatron_cli.settings import Data, Layout
 from ahpatron_cli.signals import StreamEnded, watch
 
 CHUNK_ROWS = 16 * BLOCK
@@ -260,11 +260,6 @@ class StreamedRows(Dataset):
         """What ended the stream, if it was a faulty row."""
 
     @property
-    def format(self) -> RowFormat:
-        """In which format rows of this stream are answered, unless another one is asked for."""
-        return self._reader.format
-
-    @property
     def header_lines(self) -> int:
         """Number of lines before the first row that name columns."""
         return self._reader.header_lines
@@ -445,12 +440,23 @@ def stream(
     all rows before it.
     """
     reader = reader_of(source, preparation, continued, on_wait=on_wait, on_faulty_row=on_faulty_row)
+    return stream_of(reader, preparation, continued, may_restart=may_restart)
+
+
+def stream_of(
+    reader: Reader,
+    preparation: Preparation,
+    continued: Encoder | None = None,
+    *,
+    may_restart: bool = False,
+) -> StreamedRows:
+    """The rows of a reader as a stream, as `stream` makes it."""
     if continued:
         encoder = _continuing(continued, reader, preparation)
         return StreamedRows(reader, preparation, encoder, expected=())
     head = reader.head(_deciding_rows(preparation), wait=preparation.learns_scale)
     first = head.labels[~np.isnan(head.labels)]
-    may_restart = may_restart and source.rereadable and reader.tally is None
+    may_restart = may_restart and reader.source.rereadable and reader.tally is None
     codes = _codes_of_stream(reader, preparation, first, may_restart=may_restart)
     encoder = _fitted(head, codes, reader=reader, preparation=preparation)
     expected = first.tolist() if codes.origin == "pipe" else []

@@ -43,9 +43,6 @@ class AnswerWriter:
     id_name : str, optional
         Name of the id column; without it, rows are identified by their lines.
     with_probabilities : bool, default=False
-    labels_may_appear : bool, default=False
-        Whether further labels may appear: columns of CSV are fixed by the first line, so there is
-        one probability, that of the prediction.
     continued : sequence of str, default=()
         The header of a CSV file that is continued, whose columns are kept.
     """
@@ -57,7 +54,6 @@ class AnswerWriter:
         *,
         id_name: str | None = None,
         with_probabilities: bool = False,
-        labels_may_appear: bool = False,
         continued: Sequence[str] = (),
     ) -> None:
         self._output = output
@@ -65,13 +61,27 @@ class AnswerWriter:
         self._key = id_name or "line"
         self._by_line = id_name is None
         self._with_probabilities = with_probabilities
-        self._one_probability = labels_may_appear and not self._as_json
+        self._one_probability = False
         self._columns: list[str] = []
         """Names of the columns of CSV, once the header is written."""
         if continued:
             before = list(continued[3:-3])
             self._one_probability = before == [_PROBABILITY]
             self._columns = self._columns_with(before)
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether even the answer to a faulty line depends on the labels: by its columns."""
+        return self._with_probabilities and not self._as_json and not self._columns
+
+    def know_labels(self, *, may_appear: bool) -> None:
+        """Note whether further labels may appear, before the first row is answered.
+
+        As the first line of CSV fixes the columns, there is then one probability, that of the
+        prediction.
+        """
+        if self.needs_labels:
+            self._one_probability = may_appear
 
     def abandon(self) -> None:
         """Write no more rows: the reader has closed the pipe."""

@@ -410,6 +410,14 @@ def test_a_new_learner_needs_the_name_of_the_label(tmp_path: Path, state: tuple[
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_faulty_first_row_is_refused_at_once(tmp_path: Path) -> None:
+    served = started(tmp_path, *OPTIONS)
+    status, error = served.post("/learn", {"payment": "f", "amount": [1, "x"], "fraud": 1})
+    assert (status, error["field"]) == (400, "amount")
+    assert served.post("/learn", payments(2))[0] == 200
+    served.end()
+
+
 def test_a_state_that_is_new_is_noted(tmp_path: Path) -> None:
     options = (*OPTIONS, "--state", "misspelt.npz")
     first = started(tmp_path, *options)

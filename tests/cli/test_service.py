@@ -379,6 +379,39 @@ def test_a_faulty_line_is_answered_before_another_line_comes(ahpatron: Ahpatron)
         assert ask(service, b"-1 1:1\n")[0].startswith("3,")
 
 
+FAULTY_FIRST_LINES = [
+    (("--label", "y"), b'{"a": ["x"]}\n', 1, b'{"a": 1, "y": 1}\n'),
+    (("--label", "y", "--probability"), b'{"a": ["x"]}\n', 1, b'{"a": 1, "y": 1}\n'),
+    (("--label", "y"), b"a,y\n1,1,1\n", 2, b"2,0\n"),
+    ((), b"1 1:abc\n", 2, b"1 1:1\n"),
+]
+
+
+@pytest.mark.parametrize(("options", "faulty", "answers", "sound"), FAULTY_FIRST_LINES)
+def test_a_faulty_line_before_the_first_row_is_answered_at_once(
+    ahpatron: Ahpatron, options: tuple[str, ...], faulty: bytes, answers: int, sound: bytes
+) -> None:
+    with started(ahpatron, *STATE, *options, "--on-fault", "skip") as service:
+        assert ask(service, faulty, answers)[-1]
+        assert ask(service, sound)[0]
+        service.stdin.close()
+        assert service.wait(LIMIT) == 0
+    counts = live(ahpatron)
+    assert (counts["lines"], counts["faults"]) == (2, 1)
+
+
+def test_a_faulty_line_that_has_to_wait_for_labels_is_answered_in_its_order(
+    ahpatron: Ahpatron,
+) -> None:
+    """The columns of the probabilities are those of the labels."""
+    options = ("--label", "y", "--classes", "no,yes", "--probability", "--on-fault", "skip")
+    done = ahpatron.succeed(*STATE, *options, stdin=b"a,y\n1,no,1\n1,no\n2,yes\n")
+    rows = rows_of(done.out)
+    assert [row["line"] for row in rows] == ["2", "3", "4"]
+    assert [bool(row["error"]) for row in rows] == [True, False, False]
+    assert "probability_no" in rows[0]
+
+
 def test_a_line_that_is_left_out_is_said_with_the_time_of_day(ahpatron: Ahpatron) -> None:
     done = ahpatron.succeed("run", "-", "--on-fault", "skip", stdin=b"1 1:1\n1 1:abc\n-1 1:2\n")
     pattern = r"^warning: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d left out: <stdin>:2"
@@ -547,9 +580,10 @@ def test_a_new_service_of_faulty_lines_has_no_rows(
     ahpatron: Ahpatron, options: tuple[str, ...], sound: bytes, faulty: bytes
 ) -> None:
     command = (*STATE, *options, "--on-fault", "skip", "--rejects", "x.jsonl")
-    done = ahpatron(*command, stdin=faulty)
-    assert (done.code, done.out) == (65, "")
+    done = ahpatron(*command, "--answers", "jsonl", stdin=faulty)
+    assert done.code == 65
     assert "there are no rows" in done.err
+    assert ["error" in json.loads(line) for line in done.out.splitlines()] == [True, True]
     assert ahpatron.read("x.jsonl").count("\n") == 2
 
 

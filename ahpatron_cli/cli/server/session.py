@@ -21,6 +21,7 @@ from ahpatron_cli.signals import raise_on_signals, watch
 
 if TYPE_CHECKING:
     from ahpatron_cli.cli.live_stream import LiveStream
+    from ahpatron_cli.data.batch import Reader
     from ahpatron_cli.data.dataset import StreamedRows
     from ahpatron_cli.live.service import AnsweredRows, Service
 
@@ -86,11 +87,10 @@ class ServedSession(LiveSession):
         self.on_start()
         return Source(self.exchange.lines, NAME, closes=True)
 
-    def open_answers(self, dataset: StreamedRows, opened: ExitStack) -> RequestAnswers:
-        schema = dataset.encoder.schema
+    def open_answers(self, reader: Reader, opened: ExitStack) -> RequestAnswers:
         return RequestAnswers(
             self.exchange,
-            id_name=schema.id if schema else None,
+            id_name=reader.schema.id if reader.schema else None,
             with_probabilities=self.settings.operating_point.probability,
         )
 

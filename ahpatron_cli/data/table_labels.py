@@ -61,7 +61,7 @@ def infer_labels(seen: TableStatistics, options: TableOptions, path: str) -> Tab
         problem = f"column {options.label!r} has more than {MAX_CLASSES:,} different labels"
         raise bad_data(problem, path, hint="--positive VALUE runs one label against all others")
     else:
-        codes, notes = _codes_of(counts, kind)
+        codes, notes = _codes_of(counts, kind, are_named=bool(options.labels))
     return TableLabels(kind, counts=counts, positive=positive, codes=codes, notes=notes)
 
 
@@ -119,8 +119,11 @@ def _one_against_others(labels: Collection[str], positive: str) -> CodesAndNotes
     return codes, [f"label {positive} is +1, every other label -1"]
 
 
-def _codes_of(labels: Counter[str], kind: LabelKind) -> CodesAndNotes:
-    """Code of each label, and notes for the user if codes differ from the labels."""
+def _codes_of(labels: Counter[str], kind: LabelKind, *, are_named: bool) -> CodesAndNotes:
+    """Code of each label, and notes for the user if codes differ from the labels.
+
+    Labels that --classes names have codes that do not depend on the rows, as a pipe has no others.
+    """
     values: dict[str, float] = {}
     for name in labels:
         value = number(name)
@@ -136,6 +139,9 @@ def _codes_of(labels: Counter[str], kind: LabelKind) -> CodesAndNotes:
         names = sorted(labels)
         codes = {name: float(i) for i, name in enumerate(names)}
         return codes, []
+    if are_named:
+        negative, positive = sorted(labels)
+        return _pair(negative, positive)
     return _rarer_is_positive(labels)
 
 

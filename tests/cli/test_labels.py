@@ -380,3 +380,18 @@ def test_labels_must_be_named_once_each(ahpatron: Ahpatron, path: str, wrong: st
     ahpatron.write("t.csv", CLASSES)
     words = ("run", path, *OF_CLASSES, "--classes", wrong)
     assert "--classes" in ahpatron.refusal(2, *words, stdin=CLASSES.encode())
+
+
+def test_a_pair_of_named_labels_counts_in_a_file_as_on_a_pipe(ahpatron: Ahpatron) -> None:
+    """The later one is +1, also where it is the more frequent."""
+    rows = [f"{(-1) ** (i % 3)}.{i % 7},{'yes' if i % 3 else 'no'}\n" for i in range(60)]
+    table = "".join(["a,y\n", *rows])
+    path = ahpatron.write("rows.csv", table)
+    options = ("--label", "y", "--classes", "no,yes")
+    file = ahpatron.json("run", path, *options)["runs"][0]
+    warm = ahpatron.json("run", "-", *options, "--scale", "minmax", stdin=table.encode())["runs"][0]
+    pipe = ahpatron.json("run", "-", *options, stdin=table.encode())["runs"][0]
+    names = ("mistakes", "true_positives", "false_positives", "support_size")
+    assert [file[name] for name in names] == [pipe[name] for name in names]
+    for run in (file, pipe, warm):
+        assert run["true_positives"] + run["false_negatives"] == 40

@@ -79,10 +79,14 @@ class Saving:
         except StateError as error:
             raise usage(str(error)) from None
 
+    @property
+    def features(self) -> int:
+        """Number of features, with those that earlier processes have seen."""
+        return max(self._info.features, self._features_before)
+
     def model(self) -> Model:
-        """The model of the service, with the features that earlier processes have seen."""
-        features = max(self._info.features, self._features_before)
-        return self._service.model(features, self._options)
+        """The model of the service."""
+        return self._service.model(self.features, self._options)
 
     def save_if_due(self) -> None:
         """Save the state at multiples of its number of rounds."""

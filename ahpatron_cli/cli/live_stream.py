@@ -163,9 +163,16 @@ class LiveStream:
         names = None
         if data.label_names:
             names = data.label_names[: len(labels)]
+        data = structs.replace(
+            data,
+            rounds=record.rounds,
+            features=self.saving.features,
+            labels=labels,
+            label_names=names,
+        )
         return RunDocument(
             version=__version__,
-            data=structs.replace(data, rounds=record.rounds, labels=labels, label_names=names),
+            data=data,
             runs=[record],
             load_seconds=0.0,
             shuffled=False,

@@ -601,8 +601,9 @@ def test_an_empty_stream_keeps_a_state_of_libsvm_text(
     ahpatron: Ahpatron, lines: list[bytes]
 ) -> None:
     ahpatron.succeed(*STATE, stdin=b"".join(lines[:5]))
-    ahpatron.succeed(*STATE, stdin=b"")
+    done = ahpatron.succeed(*STATE, stdin=b"")
     assert live(ahpatron)["lines"] == 5
+    assert "5 rounds, 2 features" in done.err
 
 
 @pytest.mark.parametrize("skip", [(), ("--on-fault", "skip")])

@@ -152,6 +152,17 @@ def test_the_benchmark_has_the_mistakes_of_metron_on_the_streams_of_river(
 
 def test_the_benchmark_names_the_version_of_river(reference: ModuleType) -> None:
     assert f"river {reference.BENCHMARK['river']}," in read("docs/benchmark.md")
+    assert f"version {reference.BENCHMARK['river']};" in read("README.md")
+
+
+def test_the_readme_has_the_best_figures_of_river(reference: ModuleType) -> None:
+    """Published or measured: on ImageSegments, a forest of today is better than those of 2023."""
+    (row,) = [line for line in read("README.md").splitlines() if "models of river on each" in line]
+    rates = [float(rate) for rate in re.findall(r"\d+\.\d", row)]
+    river = set(reference.BENCHMARK["published by river"]) - {"no change"}
+    for stream, rate in zip(reference.BENCHMARK["kinds"]["river"], rates, strict=True):
+        for name in river & set(reference.BENCHMARK["models"]):
+            assert rate <= reference.BENCHMARK["models"][name]["errors"][stream]
 
 
 def test_every_command_and_declaration_has_its_table(reference: ModuleType) -> None:

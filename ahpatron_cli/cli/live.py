@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
@@ -421,6 +422,7 @@ def _check_options(model: Model, settings: RunSettings, options: dict[str, Optio
     header = model.header
     known = {**header.params, **header.kernel_params}
     changed = []
+    kept = []
     for name, option in all_options(type(settings)).items():
         if name not in settings.given or option.belongs_to == "call":
             continue
@@ -439,10 +441,13 @@ def _check_options(model: Model, settings: RunSettings, options: dict[str, Optio
             continue
         if now != before:
             changed.append(option.flag)
+            if isinstance(before, str):
+                kept.append(f"{option.flag} {shlex.quote(before)}")
     if changed:
+        values = f", {' '.join(kept)}" if kept else ""
         raise UserError(
             f"the state was made with other values of {listed(changed)}",
             code=ExitCode.USAGE,
             place=Place(model.path),
-            hint="leave them out to go on with those of the state, or begin another state",
+            hint=f"leave them out to go on with those of the state{values}; or begin another state",
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ahpatron_cli.atomic import open_at
 from ahpatron_cli.cli.ending import Ending
-from ahpatron_cli.cli.live_faults import FaultyLines, FirstFaults, opened_rejects
+from ahpatron_cli.cli.live_faults import FaultyLines, FirstFaults
 from ahpatron_cli.cli.live_figures import LiveFigures
 from ahpatron_cli.cli.live_saving import Saving
 from ahpatron_cli.cli.live_stream import LiveStream
@@ -28,7 +28,7 @@ from ahpatron_cli.data.dataset import StreamedRows, reader_of, stream_of
 from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import ExitCode, NoRowsError, Place, UserError, usage
-from ahpatron_cli.live.monitor import FIGURES_EVERY, Monitor
+from ahpatron_cli.live.monitor import FIGURES_EVERY, AppendedLines, Monitor
 from ahpatron_cli.live.service import AnsweredRows, Service
 from ahpatron_cli.live.state_file import StateFile
 from ahpatron_cli.model_file import Model, OptionValue, damaged, load_model
@@ -224,7 +224,7 @@ class LiveSession:
         skips = live.on_fault == "skip"
         rejects = None
         if live.rejects is not None:
-            rejects = opened_rejects(live.rejects)
+            rejects = AppendedLines(live.rejects)
             opened.callback(rejects.close)
         faulty = FaultyLines(self.stderr, self.monitor, rejects)
         preparation = replace(self.job.stream_preparation, has_late_labels=True)

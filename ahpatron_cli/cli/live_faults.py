@@ -142,12 +142,3 @@ def _reject(rejects: AppendedLines, refusal: Refusal, *, place: str | None, raw:
         problem = f"the line cannot be written: {error.strerror or error}"
         code = ExitCode.IO_ERROR
         raise UserError(problem, code=code, place=Place(rejects.path)) from None
-
-
-def opened_rejects(path: str) -> AppendedLines:
-    """The file of --rejects; a UserError if it cannot be opened."""
-    try:
-        return AppendedLines(path)
-    except OSError as error:
-        problem = f"the output cannot be created: {error.strerror or error}"
-        raise UserError(problem, code=ExitCode.CANNOT_CREATE, place=Place(path)) from None

@@ -6,9 +6,11 @@ import asyncio
 import errno
 import ipaddress
 import os
+import re
 import signal
 import socket
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,15 +59,18 @@ def serve(*, settings: ServeSettings) -> ExitCode:
     _check_installed()
     from ahpatron_cli.cli.live import beginning_of, continued
     from ahpatron_cli.cli.run_job import decisive, job_of, setups_of
+    from ahpatron_cli.cli.run_output import check_output
     from ahpatron_cli.cli.server.exchange import NAME, Exchange
     from ahpatron_cli.cli.server.session import ServedSession
     from ahpatron_cli.cli.stderr import Stderr
 
     raise_on_signals()
     _check_label(settings)
+    _check_origins(settings.server.allow_origin)
     token = _token(settings.server)
     stderr = Stderr(settings.output.quiet, settings.output.verbose)
     asked = _as_of_run(settings)
+    check_output(asked, inputs=[])
     job = job_of(asked, setups_of(asked, stderr.note), [NAME])
     with ExitStack() as opened:
         beginning = beginning_of(job, asked, decisive(asked), opened)
@@ -96,6 +101,14 @@ def _check_label(settings: ServeSettings) -> None:
         raise usage("--label COLUMN is missing", hint)
     if not exists(state):
         raise usage(f"--label COLUMN is missing, and there is no state in {state} yet", hint)
+
+
+def _check_origins(origins: Sequence[str]) -> None:
+    """Refuse what no browser sends as an origin, such as an address with a path."""
+    for origin in origins:
+        if origin != "*" and not re.fullmatch(r"https?://[^/?#\s]+", origin):
+            problem = f"--allow-origin {origin}: an origin is a scheme and a host, without a path"
+            raise usage(problem, "such as https://shop.example or http://localhost:3000")
 
 
 def _run(session: ServedSession, front: _Front) -> ExitCode:
@@ -220,7 +233,7 @@ def _check_installed() -> None:
 
 def _token(server: Server) -> bytes | None:
     """The token that clients must send; refuses to serve other machines without one."""
-    token = os.environ.get(TOKEN, "").encode()
+    token = os.environb.get(TOKEN.encode(), b"").strip()
     if server.token_file is not None:
         path = server.token_file
         try:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ahpatron_cli.atomic import write_atomically
-from ahpatron_cli.errors import UserError
+from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.live.service import Figures
 
 STDERR = "-"
@@ -30,11 +30,18 @@ def timestamp(seconds: float | None = None) -> str:
 
 
 class AppendedLines:
-    """A file to which JSON lines are appended; it may be renamed meanwhile, as logrotate does."""
+    """A file to which JSON lines are appended; it may be renamed meanwhile, as logrotate does.
+
+    A `UserError` if it cannot be opened.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._descriptor = self._opened()
+        try:
+            self._descriptor = self._opened()
+        except OSError as error:
+            problem = f"the output cannot be created: {error.strerror or error}"
+            raise UserError(problem, code=ExitCode.CANNOT_CREATE, place=Place(path)) from None
 
     def _opened(self) -> int:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY

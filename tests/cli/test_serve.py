@@ -394,6 +394,36 @@ def test_other_machines_are_not_served_without_a_token(tmp_path: Path, host: str
     assert "--token-file" in run.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("--log", "none/l.jsonl"), 73),
+        (("--rejects", "none/r.jsonl"), 73),
+        (("--prometheus", "none/f.prom"), 73),
+        (("--state", "none/s.npz"), 73),
+        (("--allow-origin", "shop.example"), 2),
+        (("--allow-origin", "https://shop.example/"), 2),
+        (("--token-file", "none"), 66),
+    ],
+)
+def test_a_file_or_an_origin_that_cannot_be_is_refused(
+    tmp_path: Path, options: tuple[str, str], code: int
+) -> None:
+    command = [*COMMAND, *OPTIONS, *options]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert run.returncode == code
+    assert options[1] in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_token_may_be_any_bytes(tmp_path: Path) -> None:
+    served = started(tmp_path, *OPTIONS, token=os.fsdecode(b"\xffsecret"))
+    sent = "Bearer " + b"\xffsecret".decode("latin-1")
+    assert served.ask("GET", "/openapi.json", None, Authorization=sent)[0] == 200
+    assert served.ask("GET", "/openapi.json", None, Authorization="Bearer secret")[0] == 401
+    served.end()
+
+
 def test_a_port_that_is_taken_is_refused_with_a_hint(server: Served, tmp_path: Path) -> None:
     command = [*COMMAND[:-1], str(server.port), *OPTIONS]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)

@@ -486,6 +486,10 @@ def test_figures_for_prometheus_are_in_its_text_format(
     assert found['ahpatron_lines_total{learner="ahpatron"}'] == 300
 
 
+def test_a_log_that_cannot_be_created_is_refused(ahpatron: Ahpatron, lines: list[bytes]) -> None:
+    assert ahpatron(*STATE, "--log", "none/l.jsonl", stdin=lines[0]).code == 73
+
+
 def test_the_log_follows_its_name(ahpatron: Ahpatron, lines: list[bytes]) -> None:
     """As logrotate needs it: the file is renamed, and a new one is begun."""
     with started(ahpatron, *STATE, "--log", "l.jsonl", "--window", 1) as service:

@@ -20,9 +20,13 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+import uvicorn
+from starlette.applications import Starlette
 from starlette.requests import Request
+from uvicorn.server import ServerState
 
-from ahpatron_cli.cli.server.connections import HEAD_SECONDS, MOST_CONNECTIONS
+from ahpatron_cli.cli.server import connections
+from ahpatron_cli.cli.server.connections import HEAD_SECONDS, MOST_CONNECTIONS, BoundedProtocol
 from ahpatron_cli.cli.server.guard import Guard, Limits, Refused
 from support.served import JSON, PATIENCE, Served, started
 
@@ -270,6 +274,33 @@ def test_of_1000_idle_connections_those_beyond_the_limit_are_closed(tmp_path: Pa
             time.sleep(0.05)
     assert served.post("/learn", {"key": "b", "x": 1, "y": 0})[0] == 200
     served.end()
+
+
+def test_a_connection_beyond_the_limit_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else closes it here: connections may be idle for a day."""
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(BoundedProtocol, "head_seconds", 86_400.0)
+    config = uvicorn.Config(Starlette(), ws="none", log_config=None)
+    state = ServerState()
+
+    async def connect() -> None:
+        loop = asyncio.get_running_loop()
+        listening = await loop.create_server(
+            lambda: BoundedProtocol(config, state, {}), "127.0.0.1", 0
+        )
+        port = listening.sockets[0].getsockname()[1]
+        clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        last, _ = clients[2]
+        async with asyncio.timeout(PATIENCE):
+            with suppress(ConnectionError):
+                assert await last.read() == b""
+        assert len(state.connections) == 2
+        assert not any(reader.at_eof() for reader, _ in clients[:2])
+        for _, writer in clients:
+            writer.close()
+        listening.close()
+
+    asyncio.run(connect())
 
 
 @pytest.mark.slow

@@ -417,7 +417,7 @@ def test_a_body_that_is_not_complete_at_the_end_is_refused(tmp_path: Path) -> No
         client.sendall(request("/learn", b'{"key": "b"', "Content-Length: 1000"))
         served.process.send_signal(signal.SIGTERM)
         assert client.recv(1 << 16).startswith(b"HTTP/1.1 503 ")
-    code, err = served.end()
+    code, err = served.ended()
     assert code == 143
     assert "Traceback" not in err
     again = started(tmp_path, "--state", "s.npz")
@@ -442,7 +442,7 @@ def test_requests_in_flight_are_finished_and_others_are_refused_at_the_end(
                 statuses.add(served.ask("GET", "/health")[0])
         answers = [one.result() for one in found]
     assert statuses == {200, 503} or statuses == {503}
-    code, err = served.end()
+    code, err = served.ended()
     assert code == 143
     assert "Traceback" not in err
     learned = sum(len(answer) for status, answer in answers if status == 200)

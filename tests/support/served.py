@@ -70,7 +70,12 @@ class Served:
         return err
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Ask it to end, and wait until it has; its exit code, and what it has said."""
         self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self) -> tuple[int, str]:
+        """Wait for a process that ends by itself: a second signal would end it at once."""
         _, err = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, err
 

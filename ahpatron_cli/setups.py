@@ -236,6 +236,8 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
             have = "has" if len(concerned) == 1 else "have"
             problem = f"{choice.shown}: {_listed(concerned)} {have} no parameter {choice.name!r}"
             hint = suggestion(choice.name, legal)
+            if choice.name in parameters(concerned, kernel):
+                hint = f"it is a parameter of the kernel: -p {choice.name}=…, without a learner"
             if not hint and len(concerned) == 1 and legal:
                 hint = f"its parameters: {', '.join(legal)}"
             raise usage(problem, hint or LISTING)

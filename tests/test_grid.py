@@ -119,6 +119,7 @@ def test_later_layers_win_and_a_learner_goes_before_all() -> None:
         (["epsilo=0.5"], "no parameter 'epsilo'", "did you mean epsilon?"),
         (["perceptron.budget=4"], "perceptron has no parameter 'budget'", ""),
         (["avp.epsilon=0.5"], "avp is not among", "-l avp"),
+        (["ahpatron.sigma=0.5"], "ahpatron has no parameter 'sigma'", "-p sigma=…"),
         (["ahpatrn.epsilon=0.5"], "'ahpatrn'", "did you mean ahpatron?"),
         (["budget=4", "budget=6"], "budget is given twice", ""),
         *(([word], "-p takes NAME=VALUES", "") for word in ("budget", "budget=", "=4", "")),

@@ -498,7 +498,7 @@ def test_a_row_with_a_faulty_value_is_answered_with_its_id(ahpatron: Ahpatron) -
 def test_a_misspelt_option_of_a_state_is_refused_with_that_of_the_state(ahpatron: Ahpatron) -> None:
     words = ("run", "-", "--id", "key", "--state", "s.npz")
     ahpatron.succeed(*words, "--label", "the label", stdin=b'{"key": "k", "a": 1}\n')
-    message = ahpatron.refusal(2, *words, "--label", "lable", stdin=b'{"key": "l", "a": 1}\n')
+    message = ahpatron.refusal(2, *words, "--label", "the labels", stdin=b'{"key": "l", "a": 1}\n')
     assert "--label 'the label'" in message
 
 

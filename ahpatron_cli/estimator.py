@@ -54,7 +54,15 @@ from ahpatron_cli.core.rows import (
 from ahpatron_cli.core.tally import chosen
 from ahpatron_cli.data.cells import Cells, LabelKind, Spelling
 from ahpatron_cli.data.encoder import Encoder
-from ahpatron_cli.data.frames import Frame, Record, Records, as_frame, column_names, frame_cells
+from ahpatron_cli.data.frames import (
+    Frame,
+    Record,
+    Records,
+    as_frame,
+    bare_name,
+    column_names,
+    frame_cells,
+)
 from ahpatron_cli.data.inference import infer_schema_without_labels
 from ahpatron_cli.data.label_codes import LabelCodes
 from ahpatron_cli.data.layout import is_dense
@@ -151,7 +159,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     sigma_ : float or None
         Width of the kernel, as given or as selected by "auto".
     relevances_ : array of shape (n_features_in_,)
-        Relevance of each column of X; only of metron.
+        Relevance of each column of X, above what all features get alike; only of metron.
     schema_ : Schema or None
         How the columns of a table become features: `schema_.columns`, and the names of the
         features, `schema_.features`. None if X was an array.
@@ -931,21 +939,23 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def relevances_(self) -> Floats:
-        """Relevance of each column of X for the metric of metron; they sum to 1.
+        """Relevance of each column of X for the metric of metron: shares, which sum to 1.
 
-        Categories of a column are summed. Learners without a metric have no such attribute.
+        They are shares of what is above the part that all features get alike, which would favour
+        columns with many categories; 0 for all if nothing is. Categories of a column are summed.
+        Learners without a metric have no such attribute.
         """
         if self.player_.learner.name != "metron":
             learner = self.player_.learner.name
             raise AttributeError(f"relevances_: {learner} does not learn how relevant columns are")
         relevances = column_relevances(self.player_, self.schema_)
-        found = {one.column: one.relevance for one in relevances}
+        found = {one.column: one.above_uniform for one in relevances}
         if self.schema_ is None:
             first = self._encoder.width - self.n_features_in_
             numbers = range(first, first + self.n_features_in_)
             names = list(map(str, numbers))
         else:
-            names = list(map(str, self.feature_names_in_))
+            names = [bare_name(name) for name in self.feature_names_in_]
         in_order = [found.get(name, 0.0) for name in names]
         return np.array(in_order)
 

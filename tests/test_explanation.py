@@ -23,17 +23,41 @@ TARGETS = {
 }
 
 
+@pytest.mark.parametrize("offset", [0, 1e5])
 @pytest.mark.parametrize("target", TARGETS)
 def test_two_informative_columns_among_six_of_noise_have_most_of_the_relevance(
-    target: str,
+    target: str, offset: float
 ) -> None:
     rng = np.random.default_rng(7)
     X = rng.normal(size=(5000, 8))
     y = TARGETS[target](X[:, 3], X[:, 5], rng)
-    relevances = OnlineKernelClassifier().fit(X, y.astype(int)).relevances_
+    relevances = OnlineKernelClassifier().fit(X + offset, y.astype(int)).relevances_
     assert relevances.shape == (8,)
     assert relevances.sum() == pytest.approx(1)
     assert relevances[[3, 5]].sum() > 0.7
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("informative", "categories"),
+    [("numbers", 3), ("numbers", 10), ("numbers", 50), ("categories", 3), ("categories", 20)],
+)
+def test_columns_of_noise_with_many_categories_have_little_relevance(
+    informative: str, categories: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    noise = {f"noise {i}": rng.integers(categories, size=5000).astype(str) for i in range(6)}
+    a, b = rng.integers(4, size=(2, 5000))
+    columns = {"a": a.astype(str), "b": b.astype(str)}
+    label = (a < 2) ^ (b < 2)
+    if informative == "numbers":
+        columns = dict(zip("ab", rng.normal(size=(2, 5000)), strict=True))
+        label = columns["a"] + columns["b"] > 0
+    frame = pd.DataFrame({**noise, **columns})
+    table = {"category": [name for name in frame if frame[name].dtype.kind not in "iuf"]}
+    relevances = OnlineKernelClassifier(table=table).fit(frame, label).relevances_
+    found = dict(zip(frame.columns, relevances, strict=True))
+    assert found["a"] + found["b"] > 0.7
 
 
 def mixed(rows: int = 400, seed: int = 2) -> pd.DataFrame:
@@ -63,11 +87,17 @@ def test_relevances_of_a_data_frame_are_those_of_its_columns(ahpatron: Ahpatron)
     assert found["kind"] + found["amount"] > found["since"] + found["noise"]
     model.save(ahpatron.write("m.npz", b""))
     document = ahpatron.json("inspect", "m.npz")
-    shell = {one["column"]: one["relevance"] for one in document["relevance_by_column"]}
+    shell = {one["column"]: one["above_uniform"] for one in document["relevance_by_column"]}
     assert shell == pytest.approx(found)
-    above = [one["above_uniform"] for one in document["relevance_by_column"]]
+    above = list(shell.values())
     assert sum(above) == pytest.approx(1)
     assert above == sorted(above, reverse=True)
+
+
+def test_columns_whose_names_have_spaces_around_them_have_their_relevance() -> None:
+    frame = mixed().rename(columns={"kind": " kind ", "amount": "amount "})
+    relevances = OnlineKernelClassifier().fit(frame, labels(mixed())).relevances_
+    assert relevances.sum() == pytest.approx(1)
 
 
 def test_other_learners_have_no_relevances() -> None:

@@ -26,6 +26,11 @@ from ahpatron_cli.errors import UserError, bad_data
 
 PIECE = 1 << 18
 """Number of bytes that are read at a time."""
+FEWEST_LINES = 256
+"""Smallest number of lines of a file that are decoded together: each piece has a cost per column,
+so that wide tables would take a time in the square of their width."""
+LARGEST_PIECE = 1 << 22
+"""Number of bytes from which a piece of a file has enough lines in any case."""
 MAX_DEPTH = 50
 """Largest number of objects inside each other."""
 Row = dict[str, Any]
@@ -64,7 +69,11 @@ class JsonReader:
         self.leading_zeros: set[str] = set()
         self.thousands: set[str] = set()
         self._on_fault = on_fault
-        self._pieces = pieces or whole_lines(source, PIECE)
+        if pieces is None:
+            pieces = whole_lines(source, PIECE)
+            if source.rereadable:  # lines of a pipe are not waited for
+                pieces = _with_enough_lines(pieces)
+        self._pieces = pieces
         self._line = 1
         self._decoder = msgspec.json.Decoder()
         self.names = list(names or ())
@@ -271,6 +280,24 @@ class JsonReader:
                 raise bad_data(error.problem, self.path, lines[largest], field=name) from None
         numbers = np.array(lines, dtype=np.int64)
         return Cells(numbers, columns)
+
+
+def _with_enough_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield pieces of text that end at a line end, joined until they have enough lines."""
+    held: list[bytes] = []
+    lines = 0
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        lines += piece.count(b"\n")
+        size += len(piece)
+        if lines >= FEWEST_LINES or size >= LARGEST_PIECE:
+            yield b"".join(held)
+            held = []
+            lines = 0
+            size = 0
+    if held:
+        yield b"".join(held)
 
 
 def _keys(rows: Sequence[Row]) -> list[str]:

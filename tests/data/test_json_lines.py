@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,15 @@ def test_an_object_over_several_lines_is_refused(tmp_path: Path) -> None:
         columns_of(tmp_path, b'{"a":\n1}\n{"b": 1} {"c": 2}\n')
     assert refused.value.place is not None
     assert refused.value.place.line == 1
+
+
+def test_wide_lines_of_a_file_are_read_many_at_once(tmp_path: Path) -> None:
+    """Each batch has a cost per column, which must not be that of a few rows."""
+    path = tmp_path / "rows.jsonl"
+    line = json.dumps({f"column {i}": i for i in range(1000)}) + "\n"
+    path.write_text(line * 400)
+    assert len(line) * 50 > PIECE
+    with open_source(str(path)) as source:
+        lines = [cells.lines.tolist() for cells in JsonReader(source).batches({"column 0"}, ())]
+    assert [*chain.from_iterable(lines)] == [*range(1, 401)]
+    assert len(lines[0]) >= 150

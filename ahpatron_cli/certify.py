@@ -17,7 +17,8 @@ from ahpatron_cli.core.certificates import (
     theorems_of,
 )
 from ahpatron_cli.core.rows import Floats, Rows
-from ahpatron_cli.data.dataset import Dataset, stream
+from ahpatron_cli.data.dataset import Dataset
+from ahpatron_cli.data.opening import stream
 from ahpatron_cli.data.source import changed, open_source
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.number_text import assignment

@@ -25,7 +25,6 @@ from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch, Reader
 from ahpatron_cli.data.csv_text import CsvReader
-from ahpatron_cli.data.dataset import Preparation, reader_of
 from ahpatron_cli.data.file_formats import is_table, open_reader
 from ahpatron_cli.data.hashes import row_hashes
 from ahpatron_cli.data.inference import pandas_index
@@ -33,6 +32,8 @@ from ahpatron_cli.data.json_lines import JsonReader
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, class_fault, show
 from ahpatron_cli.data.layout import is_filled
 from ahpatron_cli.data.libsvm.grammar import Fault, hint_of
+from ahpatron_cli.data.preparation import Preparation
+from ahpatron_cli.data.readers import reader_of
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import STDIN_NAME, Source, open_source

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeGuard
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError, NoClassError
 from ahpatron_cli.core.registry import GUIDE, find_learner, is_path, path_and_class
-from ahpatron_cli.data.dataset import Preparation
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
 from ahpatron_cli.grid import Choice, Layer, expand, finite, parameters

@@ -24,8 +24,10 @@ from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.core.errors import ParameterError, StateError
 from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.data.batch import Reader
-from ahpatron_cli.data.dataset import StreamedRows, reader_of, stream_of
+from ahpatron_cli.data.dataset import StreamedRows
 from ahpatron_cli.data.encoder import Encoder
+from ahpatron_cli.data.opening import stream_of
+from ahpatron_cli.data.readers import reader_of
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import ExitCode, NoRowsError, Place, UserError, usage
 from ahpatron_cli.live.monitor import FIGURES_EVERY, AppendedLines, Monitor

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.core.rows import Integers
     from ahpatron_cli.data.batch import Batch
-    from ahpatron_cli.data.dataset import Dataset, Preparation
+    from ahpatron_cli.data.dataset import Dataset
+    from ahpatron_cli.data.preparation import Preparation
     from ahpatron_cli.metrics import Ranking
     from ahpatron_cli.model_file import Model
     from ahpatron_cli.output.predictions import PredictionWriter
@@ -247,7 +248,7 @@ class Scorer:
         """Write the scores of one file and print its mistakes; return the signal that ended it."""
         import numpy as np
 
-        from ahpatron_cli.data.dataset import stream
+        from ahpatron_cli.data.opening import stream
         from ahpatron_cli.data.source import open_source
         from ahpatron_cli.metrics import Ranking
 
@@ -350,7 +351,7 @@ class Scorer:
 
 def _preparation_of(settings: PredictSettings) -> Preparation:
     """How data are prepared, besides what the model says."""
-    from ahpatron_cli.data.dataset import Preparation
+    from ahpatron_cli.data.preparation import Preparation
     from ahpatron_cli.data.table_options import TableOptions
 
     return Preparation(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.data.dataset import Preparation
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.runner import RunOptions, Setup
 from ahpatron_cli.settings import RunSettings, parts_of
 from ahpatron_cli.setups import (

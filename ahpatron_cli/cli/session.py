@@ -24,16 +24,10 @@ from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.dataset import (
-    Dataset,
-    Findings,
-    RowsInMemory,
-    StreamedRows,
-    load,
-    stream,
-)
+from ahpatron_cli.data.dataset import Dataset, Findings, RowsInMemory, StreamedRows
 from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.labels import NewLabelError
+from ahpatron_cli.data.opening import load, stream
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import UserError, usage
 from ahpatron_cli.output.predictions import PredictionWriter, label_names

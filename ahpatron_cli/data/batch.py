@@ -75,6 +75,10 @@ class Batch:
             label_only=None if self.label_only is None else self.label_only[part],
         )
 
+    def first(self, count: int) -> Batch:
+        """The first `count` examples, or all if there are fewer, as views."""
+        return self.part(slice(0, min(count, len(self.labels))))
+
     def take(self, numbers: Integers) -> Batch:
         """The examples with these numbers, in this order."""
         return Batch(

@@ -16,7 +16,9 @@ from msgspec.structs import asdict, replace
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.core.registry import learner_source
-from ahpatron_cli.data.dataset import Dataset, Findings, Preparation, RowsInMemory, load
+from ahpatron_cli.data.dataset import Dataset, Findings, RowsInMemory
+from ahpatron_cli.data.opening import load
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.number_text import int_if_integral

@@ -21,9 +21,11 @@ from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.registry import BUILT_IN_SOURCE, learner_source, third_party_files
-from ahpatron_cli.data.dataset import Preparation, RowsInMemory, load
+from ahpatron_cli.data.dataset import RowsInMemory
 from ahpatron_cli.data.dataset import mapped as mapped_dataset
 from ahpatron_cli.data.labels import show
+from ahpatron_cli.data.opening import load
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import UserError, learner_fault
 from ahpatron_cli.pool import Died, run_all

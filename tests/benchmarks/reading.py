@@ -37,8 +37,9 @@ import pyarrow.parquet
 from common import alternate, dense_lines, measured, seconds, sparse_lines, write
 from sklearn.datasets import load_svmlight_file
 
-from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.libsvm.reader import SvmReader
+from ahpatron_cli.data.opening import load
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.data.source import open_source
 from faults.measured import Measured
 

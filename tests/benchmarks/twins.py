@@ -21,7 +21,8 @@ import common  # noqa: F401 - one BLAS thread, and the path to support
 import numpy as np
 
 from ahpatron_cli.core import Player
-from ahpatron_cli.data.dataset import Preparation, load
+from ahpatron_cli.data.opening import load
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.data.source import open_source
 from reference import kernels as formulas
 from support.cases import CASES, KERNEL_PAIRS, Case

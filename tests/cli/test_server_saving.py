@@ -15,7 +15,8 @@ pytest.importorskip("uvicorn")
 from ahpatron_cli.cli.live_saving import SavingBeside
 from ahpatron_cli.cli.server.exchange import Exchange
 from ahpatron_cli.cli.stderr import Stderr
-from ahpatron_cli.data.dataset import Preparation, stream
+from ahpatron_cli.data.opening import stream
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.live.monitor import Monitor

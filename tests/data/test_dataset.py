@@ -11,17 +11,11 @@ import pytest
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import compressed
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.dataset import (
-    CHUNK_ROWS,
-    Dataset,
-    Preparation,
-    RowsInMemory,
-    load,
-    mapped,
-    stream,
-)
+from ahpatron_cli.data.dataset import BATCH_ROWS, Dataset, RowsInMemory, mapped
 from ahpatron_cli.data.labels import NewLabelError
 from ahpatron_cli.data.libsvm.reader import CHUNK_BYTES
+from ahpatron_cli.data.opening import load, stream
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.settings import Data
@@ -121,11 +115,11 @@ def test_batches_end_at_the_blocks_of_the_engine(path: str) -> None:
 
 def test_batches_are_small_enough_for_signals(tmp_path: Path) -> None:
     file = tmp_path / "long.svm"
-    file.write_text("-1 1:1\n1 1:2\n" * CHUNK_ROWS)
+    file.write_text("-1 1:1\n1 1:2\n" * BATCH_ROWS)
     with open_source(str(file)) as source:
         sizes = [len(batch.labels) for batch in stream(source, Preparation()).batches()]
-    assert max(sizes) <= CHUNK_ROWS
-    assert sum(sizes) == 2 * CHUNK_ROWS
+    assert max(sizes) <= BATCH_ROWS
+    assert sum(sizes) == 2 * BATCH_ROWS
 
 
 def test_the_rounds_of_a_file_are_counted_by_a_scan(path: str) -> None:

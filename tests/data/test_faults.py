@@ -9,8 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from ahpatron_cli.data.dataset import Preparation, stream
 from ahpatron_cli.data.faults import FaultyRow, RecentLines
+from ahpatron_cli.data.opening import stream
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.errors import UserError

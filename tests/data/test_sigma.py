@@ -10,7 +10,8 @@ import pytest
 
 from ahpatron_cli.core.rows import CsrRows, Rows, compressed
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.dataset import Preparation, load, stream
+from ahpatron_cli.data.opening import load, stream
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.data.scaling import Scaler
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.settings import Data

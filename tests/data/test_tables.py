@@ -25,7 +25,8 @@ from ahpatron_cli.data import csv_text
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.csv_text import CsvReader
-from ahpatron_cli.data.dataset import Preparation, stream
+from ahpatron_cli.data.opening import stream
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.data.schema import Schema, Unseen
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.data.table_options import TableOptions

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ahpatron_cli.data.dataset import Preparation
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.records import Outcome, TrialData
 from ahpatron_cli.runner import Setup
 from ahpatron_cli.sweep.plan import Search, rungs

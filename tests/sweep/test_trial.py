@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from ahpatron_cli.data.dataset import Preparation
+from ahpatron_cli.data.preparation import Preparation
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.runner import Setup, params_of
 from ahpatron_cli.sweep.trial import Trial, run_trial

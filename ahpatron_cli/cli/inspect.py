@@ -62,7 +62,7 @@ def _inspect_data(path: str, settings: InspectSettings) -> ExitCode:
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.grid import parse
     from ahpatron_cli.output.inspect_text import profile_text, show
-    from ahpatron_cli.profile import profile_of
+    from ahpatron_cli.profiling import profile_of
     from ahpatron_cli.setups import parse_label, table_options
 
     data = settings.data

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.data.source import Source
-from ahpatron_cli.profile import Profile, profile_of
+from ahpatron_cli.profile import Profile
+from ahpatron_cli.profiling import profile_of
 
 Matrix = NDArray[np.float64]
 

@@ -11,14 +11,14 @@ import pytest
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ahpatron_cli import profile as module
+from ahpatron_cli import profiling as module
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.number_text import short
 from ahpatron_cli.output.inspect_text import profile_text
 from ahpatron_cli.output.render import Terminal
-from ahpatron_cli.profile import profile_of
+from ahpatron_cli.profiling import profile_of
 from support.profiles import Matrix, alignment_of, distances_of, profile, to_text
 
 

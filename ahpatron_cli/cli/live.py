@@ -1,9 +1,7 @@
-"""`run` on a live stream: what it begins with, where rows come from, and where answers go."""
+"""`run` on a live stream: where rows come from, where answers go, and what is left at the end."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ahpatron_cli.atomic import open_at
 from ahpatron_cli.cli.ending import Ending
+from ahpatron_cli.cli.live_beginning import Beginning, beginning_of, continued
 from ahpatron_cli.cli.live_faults import FaultyLines, FirstFaults
 from ahpatron_cli.cli.live_figures import LiveFigures
 from ahpatron_cli.cli.live_saving import Saving
@@ -19,83 +18,25 @@ from ahpatron_cli.cli.live_stream import LiveStream
 from ahpatron_cli.cli.run_job import RunJob
 from ahpatron_cli.cli.run_output import check_output, curves_of, export, print_documents
 from ahpatron_cli.cli.run_progress import RunProgress
-from ahpatron_cli.cli.session import no_learner, warn_about
+from ahpatron_cli.cli.session import warn_about
 from ahpatron_cli.cli.stderr import Stderr
-from ahpatron_cli.core.errors import ParameterError, StateError
-from ahpatron_cli.core.registry import find_learner
 from ahpatron_cli.data.batch import Reader
 from ahpatron_cli.data.dataset import StreamedRows
-from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.opening import stream_of
 from ahpatron_cli.data.readers import reader_of
 from ahpatron_cli.data.source import Source, open_source
-from ahpatron_cli.errors import ExitCode, NoRowsError, Place, UserError, usage
-from ahpatron_cli.live.monitor import FIGURES_EVERY, AppendedLines, Monitor
+from ahpatron_cli.errors import ExitCode, NoRowsError
+from ahpatron_cli.live.monitor import FIGURES_EVERY, AppendedLines, Listener, Monitor
 from ahpatron_cli.live.service import AnsweredRows, Service
-from ahpatron_cli.live.state_file import StateFile
-from ahpatron_cli.model_file import Model, OptionValue, damaged, load_model
+from ahpatron_cli.model_file import OptionValue
 from ahpatron_cli.number_text import counted
 from ahpatron_cli.output.answers import AnswerWriter, header_of
 from ahpatron_cli.output.predictions import STDOUT, open_output
 from ahpatron_cli.records import Curve, RunDocument
-from ahpatron_cli.runner import Run, begin, with_sigma
-from ahpatron_cli.settings import all_options, listed
 from ahpatron_cli.signals import StreamEnded, deferred, watch
 
 if TYPE_CHECKING:
     from ahpatron_cli.settings import RowFormat, RunSettings
-
-
-_SPELLING = ("decimal", "date_format")
-"""Options, as they are saved, that say how the rows of a stream are written."""
-
-
-@dataclass(frozen=True)
-class Beginning:
-    """What a live stream begins with."""
-
-    options: dict[str, OptionValue]
-    """The options that decide the rounds; a state keeps them."""
-    state: StateFile | None
-    """The file of --state."""
-    model: Model | None
-    """What the stream goes on from: the state, or the model of --resume."""
-
-    @property
-    def continues_state(self) -> bool:
-        """Whether the stream goes on from its state."""
-        return self.state is not None and self.state.model is not None
-
-    @property
-    def encoder(self) -> Encoder | None:
-        """The encoder of the model that is continued; a state takes new features as they come."""
-        if self.model is None:
-            return None
-        encoder = self.model.encoder
-        if self.continues_state:
-            return replace(encoder, refuses_new_features=False)
-        return encoder
-
-    def first_run(self, job: RunJob, dataset: StreamedRows, note: Callable[[str], None]) -> Run:
-        """The learner: that of the model that is continued, or a new one."""
-        if self.model is not None:
-            run = self.model.run(dataset.name, job.options, same_file=self.continues_state)
-            run.appearing = dataset.encoder.labels.appearing
-            return run
-        (setup,) = with_sigma(job.setups, dataset, note)
-        try:
-            return begin(dataset, setup, job.options, repeat=0, horizon=None)
-        except ParameterError as error:
-            raise no_learner([error]) from None
-
-    def restore(self, service: Service) -> None:
-        """Give a service what the model has beside its learner, such as rows that wait."""
-        if self.model is None or self.model.live is None:
-            return
-        try:
-            service.restore(self.model.live)
-        except StateError as error:
-            raise damaged(str(error), self.model.path) from None
 
 
 class Finished(NamedTuple):
@@ -118,7 +59,15 @@ class LiveSession:
 
     def __post_init__(self) -> None:
         self.progress = RunProgress(self.stderr)
-        self.monitor = self.make_monitor()
+        live = self.settings.live
+        self.monitor = Monitor(
+            live.log,
+            live.prometheus,
+            show=self.stderr.answer,
+            warn=self.stderr.warn,
+            listener=self.listener(),
+        )
+        """What tells others how the service is doing."""
         self.first_faults: FirstFaults | None = None
         """The faulty lines before the first row."""
         self.stream: LiveStream | None = None
@@ -140,15 +89,9 @@ class LiveSession:
 
     # What a server does in another way ------------------------------------------------------------
 
-    def make_monitor(self) -> Monitor:
-        """What tells others how the service is doing."""
-        live = self.settings.live
-        return Monitor(
-            live.log,
-            live.prometheus,
-            show=self.stderr.answer,
-            warn=self.stderr.warn,
-        )
+    def listener(self) -> Listener | None:
+        """What listens to events, beside those who read the log."""
+        return None
 
     def watched(self) -> AbstractContextManager[None]:
         """Context manager of the stream: what signals do, and what is done each minute."""
@@ -197,7 +140,7 @@ class LiveSession:
             service,
             dataset.info,
             state=self.beginning.state,
-            save=self.settings.models.save,
+            save_to=self.settings.models.save,
             options=self.beginning.options,
             monitor=self.monitor,
             stderr=self.stderr,
@@ -356,100 +299,3 @@ def run_live(
             export(output, [document], curves)
         print_documents(output, [document], stderr)
         return ending.exit_code([document], max_rate=live.max_rate, stderr=stderr)
-
-
-def beginning_of(
-    job: RunJob, settings: RunSettings, options: dict[str, OptionValue], opened: ExitStack
-) -> Beginning:
-    """What a live stream begins with: a state, which is locked, a model, or nothing.
-
-    A state must agree with the options that are given.
-    """
-    if len(job.setups) > 1:
-        raise usage("a live stream with these options requires one learner", "use one -l")
-    path = settings.live.state
-    source = job.setups[0].source
-    if path is None:
-        resume = settings.models.resume
-        model = None if resume is None else load_model(resume, source)
-        return Beginning(options, state=None, model=model)
-    state = StateFile(path, source, settings.models.save_every)
-    opened.enter_context(state)
-    if state.model is None:
-        return Beginning(options, state=state, model=None)
-    _check_options(state.model, settings, options)
-    said = {name: value for name, value in options.items() if name in _SPELLING}
-    known = state.model.header.options
-    known = {name: value for name, value in known.items() if name not in _SPELLING}
-    known = {**known, **said, **_spelled_by(state.model)}
-    added = _added_id(state.model, settings)
-    if added is not None:
-        known = {**known, "id": added}
-    return Beginning(known, state=state, model=state.model)
-
-
-def _spelled_by(model: Model) -> dict[str, OptionValue]:
-    """What a state says of how the rows of its stream are written.
-
-    A model that was made from a file says nothing of a stream that begins with it.
-    """
-    if model.live is None:
-        return {}
-    known = model.header.options
-    return {name: known[name] for name in _SPELLING if name in known}
-
-
-def _added_id(model: Model, settings: RunSettings) -> str | None:
-    """The column of --id for a model of a table that has none; else None."""
-    schema = model.header.schema
-    if schema is None or schema.id is not None:
-        return None
-    return settings.tables.id
-
-
-def continued(job: RunJob, beginning: Beginning) -> RunJob:
-    """The job of a live stream, with what the model that it goes on from has decided."""
-    model = beginning.model
-    if model is None:
-        return job
-    if not beginning.continues_state:
-        return replace(job, setups=[model.setup])
-    table = job.preparation.table.spelled_as_before(_spelled_by(model))
-    preparation = replace(job.preparation, table=table)
-    return replace(job, setups=[model.setup], preparation=preparation)
-
-
-def _check_options(model: Model, settings: RunSettings, options: dict[str, OptionValue]) -> None:
-    """Refuse options that are given and differ from those with which the state was made."""
-    header = model.header
-    known = {**header.params, **header.kernel_params}
-    changed = []
-    kept = []
-    for name, option in all_options(type(settings)).items():
-        if name not in settings.given or option.belongs_to == "call":
-            continue
-        if option.saved_as in _SPELLING and option.saved_as not in _spelled_by(model):
-            continue
-        now = options.get(option.saved_as)
-        before = header.options.get(option.saved_as)
-        if name == "learner":
-            now = [find_learner(learner).name for learner in settings.learning.learner]
-            before = [header.learner]
-        if (
-            name == "id" and _added_id(model, settings) is not None
-        ):  # no feature, which is checked later
-            continue
-        if before is None and str(now) == str(known.get(name)):
-            continue
-        if now != before:
-            changed.append(option.flag)
-            if isinstance(before, str):
-                kept.append(f"{option.flag} {shlex.quote(before)}")
-    if changed:
-        values = f", {' '.join(kept)}" if kept else ""
-        raise UserError(
-            f"the state was made with other values of {listed(changed)}",
-            code=ExitCode.USAGE,
-            place=Place(model.path),
-            hint=f"leave them out to go on with those of the state{values}; or begin another state",
-        )

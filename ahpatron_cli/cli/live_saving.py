@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field
 
 from ahpatron_cli.atomic import write_atomically
 from ahpatron_cli.cli.stderr import Stderr
@@ -21,49 +21,30 @@ from ahpatron_cli.live.state_file import StateFile
 from ahpatron_cli.model_file import Model, OptionValue, to_bytes
 
 
+@dataclass
 class Saving:
-    """Saves a service to --state and --save, as far as they are given.
+    """Saves a service to --state and --save, as far as they are given."""
 
-    Parameters
-    ----------
-    service : Service
-    info : FileInfo
-        Facts about the stream so far.
-    state : StateFile, optional
-    save : str, optional
-        The path of --save.
-    options : dict
-        The options that decide the rounds, which are saved too.
-    monitor : Monitor
-    stderr : Stderr
-    """
+    service: Service
+    info: FileInfo
+    """Facts about the stream so far."""
+    state: StateFile | None = field(kw_only=True)
+    save_to: str | None = field(kw_only=True)
+    """The path of --save."""
+    options: dict[str, OptionValue] = field(kw_only=True)
+    """The options that decide the rounds, which are saved too."""
+    monitor: Monitor = field(kw_only=True)
+    stderr: Stderr = field(kw_only=True)
 
-    def __init__(
-        self,
-        service: Service,
-        info: FileInfo,
-        *,
-        state: StateFile | None,
-        save: str | None,
-        options: dict[str, OptionValue],
-        monitor: Monitor,
-        stderr: Stderr,
-    ) -> None:
-        self._service = service
-        self._info = info
-        self.state = state
-        self._save = save
-        self._options = options
-        self._monitor = monitor
-        self._stderr = stderr
+    def __post_init__(self) -> None:
         self._features_before = 0
-        if state is not None and state.model is not None:
-            self._features_before = state.model.header.features
+        if self.state is not None and self.state.model is not None:
+            self._features_before = self.state.model.header.features
 
     @property
     def is_asked(self) -> bool:
         """Whether anything is saved."""
-        return self.state is not None or self._save is not None
+        return self.state is not None or self.save_to is not None
 
     @property
     def saved_at(self) -> float | None:
@@ -75,22 +56,22 @@ class Saving:
         if self.state is None:
             return
         try:
-            self._service.run.player.state_dict()
+            self.service.run.player.state_dict()
         except StateError as error:
             raise usage(str(error)) from None
 
     @property
     def features(self) -> int:
         """Number of features, with those that earlier processes have seen."""
-        return max(self._info.features, self._features_before)
+        return max(self.info.features, self._features_before)
 
     def model(self) -> Model:
         """The model of the service."""
-        return self._service.model(self.features, self._options)
+        return self.service.model(self.features, self.options)
 
     def save_if_due(self) -> None:
         """Save the state at multiples of its number of rounds."""
-        if self.state is not None and self._service.run.rounds % self.state.every == 0:
+        if self.state is not None and self.service.run.rounds % self.state.every == 0:
             self.save_state()
 
     def save_state(self) -> None:
@@ -110,13 +91,13 @@ class Saving:
                 self._save_if_behind(self.state)
             except UserError as error:
                 failed = error
-                self._monitor.event("not saved", reason=error.problem)
-        if self._save is not None:
-            write_atomically(self._save, to_bytes(self.model()))
+                self.monitor.event("not saved", reason=error.problem)
+        if self.save_to is not None:
+            write_atomically(self.save_to, to_bytes(self.model()))
         return failed
 
     def _save_if_behind(self, state: StateFile) -> None:
-        progress = (self._service.run.rounds, self._service.counts.lines)
+        progress = (self.service.run.rounds, self.service.counts.lines)
         if state.is_behind(progress):
             self.write(state, self.model(), progress)
 
@@ -130,13 +111,13 @@ class Saving:
         """Log that the state was saved."""
         rounds, lines = progress
         took = round(seconds, 3)
-        self._monitor.event("saved", path=state.path, rounds=rounds, lines=lines, seconds=took)
+        self.monitor.event("saved", path=state.path, rounds=rounds, lines=lines, seconds=took)
 
     def note_not_saved(self, state: StateFile, error: UserError) -> None:
         """Say and log that the state could not be saved."""
         text = f"the state is not saved, and saving it is tried again: {error}"
-        self._stderr.warn(text, timed=True)
-        self._monitor.event("not saved", path=state.path, reason=error.problem)
+        self.stderr.warn(text, timed=True)
+        self.monitor.event("not saved", path=state.path, reason=error.problem)
 
 
 @contextmanager
@@ -149,28 +130,29 @@ def released(lock: threading.Lock) -> Iterator[None]:
         lock.acquire()
 
 
+def _new_writer() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "state")
+
+
+@dataclass
 class SavingBeside(Saving):
     """Saves a copy of the service in a thread of its own, while the service goes on.
 
     The last time, the service waits. Its thread holds `lock`, which the events of saving need too.
     """
 
-    def __init__(
-        self,
-        *arguments: Any,
-        lock: threading.Lock,
-        writer: ThreadPoolExecutor | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(*arguments, **options)
-        self._lock = lock
-        self._writer = writer or ThreadPoolExecutor(1, "state")
+    lock: threading.Lock = field(kw_only=True)
+    writer: ThreadPoolExecutor = field(kw_only=True, default_factory=_new_writer)
+    """The thread that writes the state."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._writing: Future[None] | None = None
         self._is_last = False
 
     def save_last(self) -> UserError | None:
-        with released(self._lock):  # the note of an earlier save may wait for the lock
-            self._writer.shutdown()
+        with released(self.lock):  # the note of an earlier save may wait for the lock
+            self.writer.shutdown()
         self._is_last = True
         return super().save_last()
 
@@ -183,11 +165,11 @@ class SavingBeside(Saving):
         started = time.perf_counter()
         # Arrays of the model are those that the learner changes when this thread goes on.
         copied = copy.deepcopy(model)
-        written = self._writer.submit(state.save, copied, progress=progress)
+        written = self.writer.submit(state.save, copied, progress=progress)
 
         def note() -> None:
             error = written.exception()
-            with self._lock:
+            with self.lock:
                 if error is None:
                     self.note_saved(state, progress, time.perf_counter() - started)
                 elif isinstance(error, UserError):
@@ -196,5 +178,5 @@ class SavingBeside(Saving):
                     self.note_not_saved(state, UserError(repr(error)))
 
         # As a callback, this thread, which has the lock, would call it if all is written already.
-        self._writer.submit(note)
+        self.writer.submit(note)
         self._writing = written

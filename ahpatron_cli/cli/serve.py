@@ -57,7 +57,7 @@ def serve(*, settings: ServeSettings) -> ExitCode:
     that of `run -`; --state keeps it.
     """
     _check_installed()
-    from ahpatron_cli.cli.live import beginning_of, continued
+    from ahpatron_cli.cli.live_beginning import beginning_of, continued
     from ahpatron_cli.cli.run_job import decisive, job_of, setups_of
     from ahpatron_cli.cli.run_output import check_output
     from ahpatron_cli.cli.server.exchange import NAME, Exchange

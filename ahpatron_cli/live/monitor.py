@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,8 @@ from ahpatron_cli.atomic import write_atomically
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.live.service import Figures
 
+Listener: TypeAlias = Callable[[str, Mapping[str, Any]], None]
+"""What is called with the name of each event and its fields."""
 STDERR = "-"
 FIGURES_EVERY = 1000
 """Number of rounds between two events with figures, unless --window says otherwise."""
@@ -84,6 +86,8 @@ class Monitor:
         Writes a line to stderr.
     warn : callable
         Writes a warning to stderr.
+    listener : callable, optional
+        Is called with the name of each event and its fields.
     """
 
     def __init__(
@@ -93,7 +97,9 @@ class Monitor:
         *,
         show: Callable[[str], None],
         warn: Callable[[str], None],
+        listener: Listener | None = None,
     ) -> None:
+        self._listener = listener
         self._show = show if log == STDERR else None
         self._warn = warn
         self._log: AppendedLines | None = None
@@ -109,10 +115,13 @@ class Monitor:
     @property
     def is_needed(self) -> bool:
         """Whether anybody wants to know."""
-        return self._show is not None or self._log is not None or self._prometheus is not None
+        readers = (self._listener, self._show, self._log, self._prometheus)
+        return any(reader is not None for reader in readers)
 
     def event(self, name: str, **fields: Any) -> None:
         """Log an event; if the log cannot be written, the service goes on with a warning."""
+        if self._listener is not None:
+            self._listener(name, fields)
         if self._show is None and self._log is None:
             return
         document = {"time": timestamp(), "event": name, **fields}

@@ -74,7 +74,7 @@ def saved_beside(
         service,
         service.stream.info,
         state=state,
-        save=None,
+        save_to=None,
         options=state.model.header.options,
         monitor=monitor,
         stderr=Stderr(),

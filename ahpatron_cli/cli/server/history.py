@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from ahpatron_cli.answers import NO_ANSWER
-from ahpatron_cli.live.monitor import Monitor
 
 if TYPE_CHECKING:
     from ahpatron_cli.live.service import AnsweredRows
@@ -98,9 +97,16 @@ class History:
             span = self.points[-1].round - self.points[0].round
             self._step = max(1, 2 * span // MOST_POINTS)
 
-    def note_event(self, rounds: int, kind: EventKind) -> None:
-        """Note a drift or a reset."""
-        self.events.append(Event(rounds, kind))
+    def note_event(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Note an event of the log, if the page shows it."""
+        if name == "drift":
+            self.events.append(Event(fields["round"], "drift"))
+        elif name == "reset":
+            self.events.append(Event(fields["round"], "reset"))
+        elif name == "not saved":
+            self.not_saved = str(fields["reason"])
+        elif name == "saved":
+            self.not_saved = None
 
     def note_request(self, rows: int, seconds: float) -> None:
         """Note that a request for so many rows was answered."""
@@ -141,27 +147,3 @@ def _shown(answers: AnsweredRows, number: int, *, names: Sequence[str], now: str
         label="" if true is None else names[true],
         is_mistake=true is not None and true != guess,
     )
-
-
-class PageMonitor(Monitor):
-    """A monitor that also keeps what the page shows."""
-
-    def __init__(self, history: History, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._history = history
-
-    @property
-    def is_needed(self) -> bool:
-        """The page is always there."""
-        return True
-
-    def event(self, name: str, **fields: Any) -> None:
-        if name == "drift":
-            self._history.note_event(fields["round"], "drift")
-        elif name == "reset":
-            self._history.note_event(fields["round"], "reset")
-        elif name == "not saved":
-            self._history.not_saved = str(fields["reason"])
-        elif name == "saved":
-            self._history.not_saved = None
-        super().event(name, **fields)

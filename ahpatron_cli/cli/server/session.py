@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from ahpatron_cli.cli.live import Finished, LiveSession
 from ahpatron_cli.cli.live_saving import SavingBeside, released
 from ahpatron_cli.cli.server.exchange import NAME, Exchange, RequestAnswers
-from ahpatron_cli.cli.server.history import History, PageMonitor
+from ahpatron_cli.cli.server.history import History
 from ahpatron_cli.data.source import Source
-from ahpatron_cli.live.monitor import exposition
+from ahpatron_cli.live.monitor import Listener, exposition
 from ahpatron_cli.output.formats import json_text
 from ahpatron_cli.output.inspect_text import model_document
 from ahpatron_cli.signals import raise_on_signals, watch
@@ -94,22 +94,15 @@ class ServedSession(LiveSession):
             with_probabilities=self.settings.operating_point.probability,
         )
 
-    def make_monitor(self) -> PageMonitor:
-        live = self.settings.live
-        return PageMonitor(
-            self.history,
-            live.log,
-            live.prometheus,
-            show=self.stderr.answer,
-            warn=self.stderr.warn,
-        )
+    def listener(self) -> Listener:
+        return self.history.note_event
 
     def make_saving(self, service: Service, dataset: StreamedRows) -> SavingBeside:
         return SavingBeside(
             service,
             dataset.info,
             state=self.beginning.state,
-            save=self.settings.models.save,
+            save_to=self.settings.models.save,
             options=self.beginning.options,
             monitor=self.monitor,
             stderr=self.stderr,

@@ -20,13 +20,11 @@ from ahpatron_cli.alignment import Alignment, align
 from ahpatron_cli.core import Gaussian, Kernel
 from ahpatron_cli.core.rows import CsrRows, Floats, row_sums, sliced
 from ahpatron_cli.core.tally import Tally
-from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch, Reader
-from ahpatron_cli.data.csv_text import CsvReader
+from ahpatron_cli.data.cell_reader import CellReader
 from ahpatron_cli.data.file_formats import is_table, open_reader
 from ahpatron_cli.data.hashes import row_hashes
 from ahpatron_cli.data.inference import pandas_index
-from ahpatron_cli.data.json_lines import JsonReader
 from ahpatron_cli.data.labels import LabelTally, class_fault, show
 from ahpatron_cli.data.layout import is_filled
 from ahpatron_cli.data.libsvm.grammar import Fault, hint_of
@@ -152,7 +150,7 @@ def _new_overview(names: Sequence[str], table: TableOptions) -> Overview:
 
 def _add_all(
     overview: Overview,
-    reader: CsvReader | ArrowReader | JsonReader,
+    reader: CellReader,
     table: TableOptions,
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> None:

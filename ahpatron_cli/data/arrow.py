@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.data.cell_reader import CellReader
 from ahpatron_cli.data.cells import Cells, Dates, Texts, Values, number, number_texts
 from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
@@ -23,15 +24,11 @@ _NOT_A_TIME = np.iinfo(np.int64).min
 """NumPy's NaT."""
 
 
-class ArrowReader:
+class ArrowReader(CellReader):
     """Reader of a file supported by pyarrow; the "line" of a row is its number, from 1."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        self.padded: set[str] = set()
-        """Columns with spaces around numbers, which only CSV has."""
-        self.leading_zeros: set[str] = set()
-        self.thousands: set[str] = set()
+        super().__init__(path)
         try:
             import pyarrow
             import pyarrow.parquet

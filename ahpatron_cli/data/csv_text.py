@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import Floats, Integers, distinct
+from ahpatron_cli.data.cell_reader import OnFault, TextReader
 from ahpatron_cli.data.cells import DEFAULT_SPELLING, Cells, Spelling, Texts, number
 from ahpatron_cli.data.libsvm.fast import MARGIN, Places, decimals, keep_freed_memory
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, as_word, utf8_hint
@@ -27,8 +28,6 @@ Columns: TypeAlias = dict[str, Any]
 Record: TypeAlias = tuple[int, list[str]]
 """The cells of a record, after a number of lines."""
 Flags: TypeAlias = NDArray[np.bool_]
-OnFault: TypeAlias = Callable[[UserError], None] | None
-"""What is called with each fault, which is then left out; None: the first one is raised."""
 
 DELIMITERS = ";,|"
 """Delimiters besides the tab; of equally frequent ones the first counts."""
@@ -160,13 +159,15 @@ class _Layout(NamedTuple):
         return decimals(self.data, self.letters, places)
 
 
-class CsvReader:
+class CsvReader(TextReader):
     """Reader of CSV or TSV text with a header; yields records as soon as they are complete.
 
     `read(size)` returns up to `size` available bytes, and b"" at the end of the input. `on_fault`
     is called with the fault of a row that has too few or too many cells, which is then left out;
     without it, the fault is raised.
     """
+
+    row_format = "csv"
 
     def __init__(
         self,
@@ -177,17 +178,12 @@ class CsvReader:
         spelling: Spelling = DEFAULT_SPELLING,
     ) -> None:
         """`pieces` are lines of text in place of `read`; each row must then be on one line."""
-        self.path = path
+        super().__init__(path)
         self._has_one_line_per_row = pieces is not None
         self._spelling = spelling
         self._read = read
         self._line = 1
         """Number of the first line that was not parsed, from 1."""
-        self.padded: set[str] = set()
-        """Numeric columns with spaces around cells, as far as they were read."""
-        self.leading_zeros: set[str] = set()
-        self.thousands: set[str] = set()
-        """Numeric columns with leading zeros or separators of thousands, as far as read."""
         self._on_fault = on_fault
         self._piece = PIECE
         if pieces is None:
@@ -221,11 +217,6 @@ class CsvReader:
         no_numbers: Collection[str] = (),
         copied: Collection[str] = (),
     ) -> Iterator[Cells]:
-        """Batches of the `used` columns: as floats if all cells are numbers, else as text.
-
-        Columns in `text` are text in any case. So are those in `no_numbers`, a collection that may
-        grow while batches are read. Columns that are `copied` are `Spans`.
-        """
         keep_freed_memory()
         for raw in self._pieces:
             as_text = {*text, *no_numbers}
@@ -241,15 +232,12 @@ class CsvReader:
 
     @property
     def line(self) -> int:
-        """Number of the first line that was not parsed, from 1."""
         return self._line
 
     def pieces(self) -> Iterator[bytes]:
-        """The text after the header in pieces that end with a row, for `parse`."""
         return self._pieces
 
     def parse(self, raw: bytes, line: int, text: Collection[str]) -> Cells:
-        """The cells of all columns in these lines; a `UserError` if one line is faulty."""
         self._line = line
         if not raw.endswith(b"\n"):
             raw += b"\n"

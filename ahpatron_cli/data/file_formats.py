@@ -8,12 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.data.cells import (
-    DEFAULT_SPELLING,
-    Spelling,
-    number,
-)
-from ahpatron_cli.data.csv_text import CsvReader, OnFault, delimiter_of
+from ahpatron_cli.data.cell_reader import CellReader, OnFault, TextReader
+from ahpatron_cli.data.cells import DEFAULT_SPELLING, Spelling, number
+from ahpatron_cli.data.csv_text import CsvReader, delimiter_of
 from ahpatron_cli.data.source import (
     HEAD_BYTES,
     PACKINGS,
@@ -27,7 +24,6 @@ from ahpatron_cli.errors import Place, UserError, bad_data
 
 if TYPE_CHECKING:
     from ahpatron_cli.data.arrow import ArrowReader
-    from ahpatron_cli.data.json_lines import JsonReader
 
 LIVE_PIECE = 1 << 18
 """Largest number of bytes that are read at a time."""
@@ -112,7 +108,7 @@ def looks_like_table(head: bytes) -> bool:
 
 def open_reader(
     source: Source, on_fault: OnFault = None, spelling: Spelling = DEFAULT_SPELLING
-) -> CsvReader | ArrowReader | JsonReader:
+) -> CellReader:
     """The reader for a table, chosen by its first bytes or its name."""
     if is_arrow(source):
         return _open_arrow(source)
@@ -131,7 +127,7 @@ def is_arrow(source: Source) -> bool:
 
 def open_live(
     source: Source, on_long_line: Callable[[bytes], None] | None, spelling: Spelling
-) -> CsvReader | JsonReader:
+) -> TextReader:
     """The reader for a table of which rows are read as they arrive.
 
     With `on_long_line`, faulty lines do not end the stream: each row must be on a line of its own.

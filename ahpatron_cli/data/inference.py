@@ -6,18 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from ahpatron_cli.data.arrow import ArrowReader
-from ahpatron_cli.data.cells import (
-    Cells,
-)
-from ahpatron_cli.data.csv_text import CsvReader, OnFault
-from ahpatron_cli.data.json_lines import JsonReader
+from ahpatron_cli.data.cell_reader import CellReader, OnFault
+from ahpatron_cli.data.cells import Cells
 from ahpatron_cli.data.labels import LabelTally
-from ahpatron_cli.data.schema import (
-    Column,
-    Schema,
-    listed,
-)
+from ahpatron_cli.data.schema import Column, Schema, listed
 from ahpatron_cli.data.table_labels import TableLabels, infer_labels
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.table_statistics import (
@@ -50,7 +42,7 @@ class Inferred(NamedTuple):
 
 
 def infer_schema(
-    reader: CsvReader | ArrowReader | JsonReader,
+    reader: CellReader,
     options: TableOptions,
     batches: Iterable[Cells],
     *,

@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ahpatron_cli.data.cell_reader import OnFault, TextReader
 from ahpatron_cli.data.cells import Cells, Values
-from ahpatron_cli.data.csv_text import OnFault
 from ahpatron_cli.data.frames import list_values
 from ahpatron_cli.data.source import MAX_LINE, Source, json_list_hint, utf8_hint, whole_lines
 from ahpatron_cli.errors import UserError, bad_data
@@ -45,14 +45,15 @@ class NewColumnError(Exception):
     """JSON lines have a column that the first ones did not have."""
 
 
-class JsonReader:
-    """Reader of JSON lines with the interface of `CsvReader`.
+class JsonReader(TextReader):
+    """Reader of JSON lines.
 
     A column is a path of keys, such as `a.b`, or `a.0` in a list. Columns are not known before they
     occur: `names` are those of a whole file, of the first lines of a pipe, or those that are given.
     """
 
     may_lack_columns = True
+    row_format = "jsonl"
     expected: Set[str] | None = None
     """The columns that `batches` expects; any other one is a `NewColumnError`. None: all."""
 
@@ -64,10 +65,7 @@ class JsonReader:
         *,
         names: Sequence[str] | None = None,
     ) -> None:
-        self.path = source.name
-        self.padded: set[str] = set()
-        self.leading_zeros: set[str] = set()
-        self.thousands: set[str] = set()
+        super().__init__(source.name)
         self._on_fault = on_fault
         if pieces is None:
             pieces = whole_lines(source, PIECE)
@@ -101,7 +99,6 @@ class JsonReader:
         no_numbers: Collection[str] = (),
         copied: Collection[str] = (),
     ) -> Iterator[Cells]:
-        """Batches of the `used` columns, those in `text` as text; see `CsvReader.batches`."""
         as_text = {*text, *copied}
         for lines, rows in self._sound_rows():
             if self.expected is not None:
@@ -110,12 +107,14 @@ class JsonReader:
                     raise NewColumnError
             yield self._cells(rows, lines, used, text=as_text)
 
+    @property
+    def line(self) -> int:
+        return self._line
+
     def pieces(self) -> Iterator[bytes]:
-        """The text in pieces that end at a line end, for `parse`."""
         return self._pieces
 
     def parse(self, raw: bytes, line: int, text: Collection[str]) -> Cells:
-        """The cells of all columns in these lines; a `UserError` if one line is faulty."""
         rows, lines = self._rows(raw, line)
         names = _keys(rows)
         return self._cells(rows, lines, names, text=text)

@@ -10,12 +10,10 @@ import numpy as np
 
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
 from ahpatron_cli.data.cells import Cells
-from ahpatron_cli.data.csv_text import CsvReader
 from ahpatron_cli.data.faults import FaultyRow, OnFaultyRow
 from ahpatron_cli.data.file_formats import open_live
 from ahpatron_cli.data.growth import Growth
 from ahpatron_cli.data.inference import pandas_index
-from ahpatron_cli.data.json_lines import JsonReader
 from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.late_labels import label_batch, split
 from ahpatron_cli.data.layout import DENSE_WIDTH
@@ -53,14 +51,10 @@ class LiveTableReader(Reader):
         self._has_late_labels = has_late_labels
         self._line = 1
         on_long_line = None if on_faulty_row is None else self._skip_long_line
-        self._spelling = options.spelling
-        if schema is not None:
-            self._spelling = schema.spelling(options.decimal, options.date_format)
-        self._format = open_live(source, on_long_line, self._spelling)
-        if isinstance(self._format, JsonReader):
-            self.format = "jsonl"
-        else:
-            self.header_lines = self._format.line - 1
+        self._spelling = options.spelling_for(schema)
+        self._reader = open_live(source, on_long_line, self._spelling)
+        self.format = self._reader.row_format
+        self.header_lines = self._reader.line - 1
         self._categories = frozenset(options.category)
         self.unseen = Unseen()
         """Counts of cells that did not occur in training."""
@@ -73,18 +67,18 @@ class LiveTableReader(Reader):
             room = data.max_features
             if data.layout != "sparse":
                 room = min(room, DENSE_WIDTH - 1)
-            self._growth = Growth(self.schema, options, room, self._format.path)
-            if not isinstance(self._format, JsonReader):
-                self.schema.check_any_column(self._format.names, self._format.path)
-        elif not isinstance(self._format, JsonReader):
-            self.schema.check_columns(self._format.names, self._format.path)
+            self._growth = Growth(self.schema, options, room, self._reader.path)
+            if not self._reader.may_lack_columns:
+                self.schema.check_any_column(self._reader.names, self._reader.path)
+        elif not self._reader.may_lack_columns:
+            self.schema.check_columns(self._reader.names, self._reader.path)
         self.info = FileInfo(len(self.schema.features), remarks=self._spelling.notes)
 
     def _id_column(self, schema: Schema, options: TableOptions) -> str | None:
         """The column of ids: that of --id, or that of the schema if the table has it."""
         name = options.id
         if name is None:
-            has_it = isinstance(self._format, JsonReader) or schema.id in self._format.names
+            has_it = self._reader.may_lack_columns or schema.id in self._reader.names
             return schema.id if has_it else None
         used = {column.name: "a feature of the model" for column in schema.columns}
         used[schema.label] = "the label of the model"
@@ -97,12 +91,12 @@ class LiveTableReader(Reader):
 
     def _check(self, options: TableOptions) -> None:
         """Refuse options that do not fit this table."""
-        names = list(self._format.names)
-        if isinstance(self._format, JsonReader):  # any column may still appear
+        names = list(self._reader.names)
+        if self._reader.may_lack_columns:  # any column may still appear
             named = [options.label, options.id, *options.drop, *options.category]
             names += [name for name in named if name and name not in names]
             names = names or ["label"]
-        options.check(names, self._format.path)
+        options.check(names, self._reader.path)
 
     def _open_schema(self, options: TableOptions) -> Schema:
         """The schema before the first row."""
@@ -114,7 +108,7 @@ class LiveTableReader(Reader):
             id=options.id,
             na=list(options.na),
             decimal=options.decimal,
-            dropped=[*options.drop, *pandas_index(self._format.names)],
+            dropped=[*options.drop, *pandas_index(self._reader.names)],
             is_open=True,
         )
         if options.positive is not None:
@@ -123,7 +117,7 @@ class LiveTableReader(Reader):
         elif options.labels:
             seen = TableStatistics((), options)
             seen.labels = Counter(dict.fromkeys(options.labels, 1))
-            labels = infer_labels(seen, options, self._format.path)
+            labels = infer_labels(seen, options, self._reader.path)
             schema.labels = labels.codes
             schema.label_kind = labels.kind
         else:
@@ -132,9 +126,8 @@ class LiveTableReader(Reader):
 
     def __iter__(self) -> Iterator[Batch]:
         try:
-            if not isinstance(self._format, JsonReader):
-                self._line = self._format.line
-            for raw in self._format.pieces():
+            self._line = self._reader.line
+            for raw in self._reader.pieces():
                 self.recent.add(self._line, raw)
                 behind = self._line + raw.count(b"\n")
                 for batch in self._sound(raw, self._line):
@@ -146,7 +139,7 @@ class LiveTableReader(Reader):
         except StreamEnded:
             pass
         if not self.rows_read and not self.faults:
-            raise NoRowsError(self._format.path)
+            raise NoRowsError(self._reader.path)
         self.info.remarks += (*self._suspicions(), *self.unseen.notes)
 
     def _suspicions(self) -> Iterator[str]:
@@ -157,9 +150,8 @@ class LiveTableReader(Reader):
             suspicion = suspicion_of(column.name, column.categories)
             if suspicion and column.name not in self._categories:
                 yield suspicion
-        if isinstance(self._format, CsvReader):
-            for name in sorted(self._format.thousands):
-                yield separators_note(name)
+        for name in sorted(self._reader.thousands):
+            yield separators_note(name)
 
     def _note(self, batch: Batch) -> None:
         super()._note(batch)
@@ -183,7 +175,7 @@ class LiveTableReader(Reader):
         is_whole = True
         cells = None
         try:
-            cells = self._format.parse(raw, line, self.schema.text_columns())
+            cells = self._reader.parse(raw, line, self.schema.text_columns())
             if middle and self._has_new_keys(cells):
                 is_whole = False
             else:
@@ -199,7 +191,7 @@ class LiveTableReader(Reader):
 
     def _has_new_keys(self, cells: Cells) -> bool:
         """Whether objects have keys that are not known, and that rows before them did not lack."""
-        if self._growth is None or not isinstance(self._format, JsonReader):
+        if self._growth is None or not self._reader.may_lack_columns:
             return False
         return not self._growth.has_columns(cells.columns)
 
@@ -239,7 +231,7 @@ class LiveTableReader(Reader):
         """Labels without rows."""
         if self._growth is not None:
             self._growth.admit_labels(cells)
-        return label_batch(cells, self.schema, self._format.path)
+        return label_batch(cells, self.schema, self._reader.path)
 
     def _batch(self, cells: Cells) -> Batch:
         """Rows with features."""
@@ -247,7 +239,7 @@ class LiveTableReader(Reader):
             self._growth.admit(cells)
         else:
             self._fill(cells)
-        return self.schema.to_batch(cells, self._format.path, self.unseen)
+        return self.schema.to_batch(cells, self._reader.path, self.unseen)
 
     def _fill(self, cells: Cells) -> None:
         """Add the columns of the schema that none of these rows has, with missing cells."""

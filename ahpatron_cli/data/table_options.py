@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, get_args
 import msgspec
 
 from ahpatron_cli.data.cells import Spelling
-from ahpatron_cli.data.schema import listed
+from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.errors import UserError, bad_data, suggestion, usage
 from ahpatron_cli.settings import DecimalSign, Missing, SlashFormat, Tables, deciding_texts
 
@@ -41,6 +41,12 @@ class TableOptions(Tables):
             na=self.na,
             trained_decimal=self.decimal,
         )
+
+    def spelling_for(self, schema: Schema | None) -> Spelling:
+        """How the cells of a file are written, which a model with this schema may read."""
+        if schema is None:
+            return self.spelling
+        return schema.spelling(self.decimal, self.date_format)
 
     def spelled_as_before(self, options: Mapping[str, object]) -> TableOptions:
         """The same with the decimal sign and the date format of these saved options."""

@@ -16,13 +16,13 @@ import numpy as np
 
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
+from ahpatron_cli.data.cell_reader import CellReader, OnFault
 from ahpatron_cli.data.cells import (
     DEFAULT_SPELLING,
     MISSING,
     Cells,
     label_key,
 )
-from ahpatron_cli.data.csv_text import CsvReader, OnFault
 from ahpatron_cli.data.file_formats import open_reader
 from ahpatron_cli.data.inference import Inferred, infer_schema, pandas_index
 from ahpatron_cli.data.json_lines import JsonReader, NewColumnError
@@ -38,11 +38,7 @@ from ahpatron_cli.data.schema import (
     mixed,
     no_value,
 )
-from ahpatron_cli.data.source import (
-    Source,
-    first_batches,
-    open_source,
-)
+from ahpatron_cli.data.source import Source, first_batches, open_source
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.table_statistics import faulty_rows, no_rows
 from ahpatron_cli.errors import UserError, bad_data
@@ -77,9 +73,7 @@ class TableReader(Reader):
         self._has_late_labels = has_late_labels
         self._on_fault = on_fault
         self._categories = frozenset(options.category)
-        self._spelling = options.spelling
-        if schema is not None:
-            self._spelling = schema.spelling(options.decimal, options.date_format)
+        self._spelling = options.spelling_for(schema)
         self._reader = open_reader(source, self._report_if_asked, self._spelling)
         self.unseen = Unseen()
         """Counts of cells that did not occur in training."""
@@ -107,14 +101,14 @@ class TableReader(Reader):
 
     def _check_columns(self) -> None:
         """Refuse a table without the columns of the schema."""
-        if not isinstance(self._reader, JsonReader):  # a key that is absent is a missing cell
+        if not self._reader.may_lack_columns:
             self.schema.check_columns(self._reader.names, self._reader.path)
 
     def _id_column(self, schema: Schema, options: TableOptions) -> str | None:
         """The column of ids: that of --id, or that of the schema if rows may have it."""
         if options.id:
             return options.id
-        if isinstance(self._reader, JsonReader) or schema.id in self._reader.names:
+        if self._reader.may_lack_columns or schema.id in self._reader.names:
             return schema.id
         return None
 
@@ -336,9 +330,7 @@ class TableReader(Reader):
             yield self._spelling.cleaned(cells, exact, by_name)
 
 
-def read_names(
-    source: Source, reader: CsvReader | ArrowReader | JsonReader, on_fault: OnFault
-) -> None:
+def read_names(source: Source, reader: CellReader, on_fault: OnFault) -> None:
     """Have the names of all columns ready, if these are not in a header."""
     if not isinstance(reader, JsonReader):
         return

@@ -210,9 +210,9 @@ def _read(reader: Reader, on_progress: Callable[[int], None]) -> tuple[LabelTall
     """Read a file to its end; return the counts of its labels and its first rows."""
     tally = LabelTally()
     head = _Head()
-    for chunk in reader:
-        tally.add(chunk.labels)
-        head.add(chunk)
+    for batch in reader:
+        tally.add(batch.labels)
+        head.add(batch)
         on_progress(reader.rows_read)
     return tally, head
 
@@ -285,9 +285,9 @@ class _Head:
         self._hashes: list[NDArray[np.uint64]] = []
         self._labels: list[Floats] = []
 
-    def add(self, chunk: Batch) -> None:
+    def add(self, batch: Batch) -> None:
         """Keep those of the next rows for which there is room."""
-        part = chunk.stored.without_zeros()
+        part = batch.stored.without_zeros()
         rows_before = np.arange(len(part) + 1)
         sizes = part.indptr + rows_before  # an empty row needs memory, too
         fitting = np.searchsorted(sizes, self._room, "right")
@@ -296,7 +296,7 @@ class _Head:
             kept = part.slice(0, count)
             self._parts.append(kept)
             self._hashes.append(row_hashes(kept))
-            self._labels.append(chunk.labels[:count])
+            self._labels.append(batch.labels[:count])
         if count == len(part):
             self._room -= int(sizes[count])
         else:

@@ -217,7 +217,7 @@ def options_of(group: type[Group]) -> dict[str, Option]:
             type=one.type,
             panel=declared.panel or group.panel,
             saved_as=declared.saved_as or one.name,
-            help=declared.help.replace("{legal}", listed(legal_words(one.type))),
+            help=declared.help.replace("{legal}", alternatives(legal_words(one.type))),
         )
     return found
 
@@ -237,7 +237,7 @@ def deciding_texts(values: Group, group: type[Group]) -> Iterator[tuple[str, str
             yield one.saved_as, str(each)
 
 
-def listed(words: Collection[str]) -> str:
+def alternatives(words: Collection[str]) -> str:
     """Words as in a sentence: `a, b or c`."""
     *first, last = words or ("",)
     if not first:

@@ -51,7 +51,7 @@ class Thresholds(Struct, frozen=True):
     """At the threshold of the largest F1 of all; None if no row is positive."""
 
 
-class Figures(Struct, frozen=True, kw_only=True):
+class FileFigures(Struct, frozen=True, kw_only=True):
     """What `predict --metrics` finds on a file: an entry of its JSON document."""
 
     path: str
@@ -79,7 +79,7 @@ class FiguresDocument(Struct, frozen=True, kw_only=True):
     schema: int = DOCUMENT_VERSION
     version: str = __version__
     model: str
-    files: tuple[Figures, ...]
+    files: tuple[FileFigures, ...]
 
 
 def at_thresholds(ranking: Ranking, link: Calibration) -> Thresholds | None:
@@ -205,7 +205,7 @@ def figures_of(
     loss: float,
     brier: float,
     **about: Any,
-) -> Figures:
+) -> FileFigures:
     """The figures of a file; `loss` and `brier` are sums over its labelled rows."""
     rounds = int(confusion.sum())
     mistakes = rounds - int(confusion.trace())
@@ -220,7 +220,7 @@ def figures_of(
         mean_loss = loss / rounds
         mean_brier = brier / rounds
         rate = mistakes / rounds
-    return Figures(
+    return FileFigures(
         rounds=rounds,
         mistakes=mistakes,
         mistake_rate=rate,

@@ -61,7 +61,8 @@ def _inspect_data(path: str, settings: InspectSettings) -> ExitCode:
     from ahpatron_cli.core import KERNELS
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.grid import parse
-    from ahpatron_cli.output.inspect_text import profile_text, show
+    from ahpatron_cli.output.formats import show_document
+    from ahpatron_cli.output.inspect_text import profile_text
     from ahpatron_cli.profiling import profile_of
     from ahpatron_cli.setups import parse_label, table_options
 
@@ -85,7 +86,7 @@ def _inspect_data(path: str, settings: InspectSettings) -> ExitCode:
             table=table_options(settings.tables, settings.given, positive=data.positive),
             on_progress=lambda rows: show_progress(source.position, f"{rows:,} rows"),
         )
-    show(settings.document.format, profile, profile_text)
+    show_document(settings.document.format, profile, profile_text)
     if profile.faults:
         return ExitCode.BAD_DATA
     return ExitCode.OK
@@ -95,7 +96,8 @@ def _inspect_model(path: str, settings: InspectSettings) -> ExitCode:
     """Print the learner, parameters and state of a model, which is read in full."""
     from ahpatron_cli.explanation import stored_examples
     from ahpatron_cli.model_file import load_model
-    from ahpatron_cli.output.inspect_text import model_document, model_text, show
+    from ahpatron_cli.output.formats import show_document
+    from ahpatron_cli.output.inspect_text import model_document, model_text
     from ahpatron_cli.output.predictions import label_names
     from ahpatron_cli.setups import model_learner
 
@@ -109,5 +111,5 @@ def _inspect_model(path: str, settings: InspectSettings) -> ExitCode:
         most = settings.explanation.examples
         examples = stored_examples(model, run.player, names, most=most)
     document = model_document(model, run, path=path, written=written, examples=examples)
-    show(settings.document.format, document, model_text)
+    show_document(settings.document.format, document, model_text)
     return ExitCode.OK

@@ -36,8 +36,7 @@ def learners(names: Names = None, *, settings: LearnersSettings) -> ExitCode:
     from ahpatron_cli.core import KERNELS, REGISTRY
     from ahpatron_cli.core.registry import find_learner
     from ahpatron_cli.output import learners_text
-    from ahpatron_cli.output.formats import write
-    from ahpatron_cli.output.inspect_text import show
+    from ahpatron_cli.output.formats import show_document, write
     from ahpatron_cli.setups import choose_learners
 
     format = settings.document.format
@@ -56,7 +55,7 @@ def learners(names: Names = None, *, settings: LearnersSettings) -> ExitCode:
             Stderr().warn(f"no BibTeX entry is known for this publication: {reference}")
     elif words:
         document = learners_text.described_to_json(kinds, kernels)
-        show(format, document, learners_text.described_text)
+        show_document(format, document, learners_text.described_text)
     else:
-        show(format, learners_text.all_learners_to_json(), learners_text.all_learners_text)
+        show_document(format, learners_text.all_learners_to_json(), learners_text.all_learners_text)
     return ExitCode.OK

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ahpatron_cli.settings import RowFormat, RunSettings
 
 
-class Finished(NamedTuple):
+class FinishedStream(NamedTuple):
     """A live stream that has ended."""
 
     document: RunDocument
@@ -73,7 +73,7 @@ class LiveSession:
         self.stream: LiveStream | None = None
         """The stream, once it has begun."""
 
-    def run(self) -> Finished:
+    def run(self) -> FinishedStream:
         """Run until the stream ends, by itself, by a signal, or by a fault."""
         with ExitStack() as opened:
             opened.callback(self.monitor.close)
@@ -242,7 +242,7 @@ class LiveSession:
 
     # The end --------------------------------------------------------------------------------------
 
-    def _finish(self, begun: LiveStream) -> Finished:
+    def _finish(self, begun: LiveStream) -> FinishedStream:
         """Save the state and the model, and make the report."""
         begun.ending.not_saved = begun.saving.save_last()
         findings = begun.dataset.finish(requires_labels=False)
@@ -265,7 +265,7 @@ class LiveSession:
         if self.job.options.curve:
             windowed = self.job.options.window > 0
             curves = curves_of(run.path, [result], names_path=False, windowed=windowed)
-        return Finished(document, begun.ending, curves)
+        return FinishedStream(document, begun.ending, curves)
 
 
 def _answer_format(settings: RunSettings, reader: Reader) -> RowFormat:

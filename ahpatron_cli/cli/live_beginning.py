@@ -19,7 +19,7 @@ from ahpatron_cli.live.service import Service
 from ahpatron_cli.live.state_file import StateFile
 from ahpatron_cli.model_file import Model, OptionValue, damaged, load_model
 from ahpatron_cli.runner import Run, begin, with_sigma
-from ahpatron_cli.settings import all_options, listed
+from ahpatron_cli.settings import all_options, alternatives
 
 if TYPE_CHECKING:
     from ahpatron_cli.settings import RunSettings
@@ -164,7 +164,7 @@ def _check_options(model: Model, settings: RunSettings, options: dict[str, Optio
     if changed:
         values = f", {' '.join(kept)}" if kept else ""
         raise UserError(
-            f"the state was made with other values of {listed(changed)}",
+            f"the state was made with other values of {alternatives(changed)}",
             code=ExitCode.USAGE,
             place=Place(model.path),
             hint=f"leave them out to go on with those of the state{values}; or begin another state",

@@ -73,8 +73,8 @@ class LiveStream:
     def _read_rows(self) -> None:
         for batch in self.dataset.batches(first_round=self.service.run.rounds):
             self._is_reading = False
-            for piece in self.faulty.among(batch):
-                self._take(piece)
+            for part in self.faulty.among(batch):
+                self._take(part)
             self._is_reading = True
 
     def answer_faults(self) -> None:
@@ -89,12 +89,12 @@ class LiveStream:
         if self._is_reading:
             self.saving.save_state()
 
-    def _take(self, piece: Batch | FaultyRow) -> None:
-        """Answer a piece of the stream, and do what is due after each answer."""
-        if isinstance(piece, FaultyRow):
-            self._leave_out(refusal_of(piece))
+    def _take(self, part: Batch | FaultyRow) -> None:
+        """Answer a part of the stream, and do what is due after each answer."""
+        if isinstance(part, FaultyRow):
+            self._leave_out(refusal_of(part))
             return
-        for found in self.service.answers(piece):
+        for found in self.service.answers(part):
             if isinstance(found, Refusal):
                 self._leave_out(found)
             else:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ahpatron_cli.checkpoints import SavedRun
     from ahpatron_cli.cli.run_job import RunJob
-    from ahpatron_cli.cli.session import Session
+    from ahpatron_cli.cli.session import FileSession
     from ahpatron_cli.cli.stderr import Stderr
 
 Paths = Annotated[
@@ -218,10 +218,12 @@ def _warms_up(job: RunJob) -> bool:
     return not all(is_file(path) for path in job.paths)  # the schema of a pipe
 
 
-def _play(job: RunJob, saved: SavedRun | None, settings: RunSettings, stderr: Stderr) -> Session:
+def _play(
+    job: RunJob, saved: SavedRun | None, settings: RunSettings, stderr: Stderr
+) -> FileSession:
     """Run on all files, write the output files, and print the table."""
     from ahpatron_cli.cli.run_output import export, print_documents
-    from ahpatron_cli.cli.session import Session
+    from ahpatron_cli.cli.session import FileSession
     from ahpatron_cli.output.predictions import open_predictions
 
     output = settings.output
@@ -229,7 +231,7 @@ def _play(job: RunJob, saved: SavedRun | None, settings: RunSettings, stderr: St
     checkpointed = saved.checkpointed if saved and models.checkpoint else None
     with ExitStack() as opened:
         writer = opened.enter_context(open_predictions(output.predictions, checkpointed))
-        session = Session(
+        session = FileSession(
             job=job,
             stderr=stderr,
             saved=saved,

@@ -23,7 +23,7 @@ from ahpatron_cli.runner import UNFITTED, Run
 from ahpatron_cli.settings import PredictSettings
 from ahpatron_cli.setups import parse_threshold
 from ahpatron_cli.signals import watch
-from ahpatron_cli.thresholds import Figures, figures_of
+from ahpatron_cli.thresholds import FileFigures, figures_of
 
 ROWS = 1 << 12
 """Largest number of rows that are scored and written at once."""
@@ -101,7 +101,7 @@ class Scorer:
         self._threshold = parse_threshold(settings.operating_point.threshold)
         if self._threshold is None:
             self._threshold = model.header.threshold
-        self.figures: list[Figures] = []
+        self.figures: list[FileFigures] = []
         """The figures of each file with --metrics."""
 
     def score(self, path: str) -> str | None:
@@ -146,7 +146,7 @@ class Scorer:
         given = answers(scores, probabilities, self._threshold)
         return given if asked else replace(given, probabilities=None)
 
-    def _figures_of(self, path: str, run: Run, counts: Counts, ranking: Ranking) -> Figures:
+    def _figures_of(self, path: str, run: Run, counts: Counts, ranking: Ranking) -> FileFigures:
         """The figures of a file."""
         return figures_of(
             path=path,

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Finished:
+class _FinishedFile:
     """A file on which all learners have run."""
 
     path: str
@@ -66,7 +66,7 @@ class _Finished:
 
 
 @dataclass
-class Session:
+class FileSession:
     """A run of learners on one file after the other, with progress messages."""
 
     job: RunJob
@@ -130,7 +130,7 @@ class Session:
         )
         return self._report(finished)
 
-    def _run_learners(self, path: str, *, may_restart: bool) -> _Finished:
+    def _run_learners(self, path: str, *, may_restart: bool) -> _FinishedFile:
         """Open a file, let all learners run on it, and close it."""
         options = self.job.options
         started = time.perf_counter()
@@ -155,7 +155,7 @@ class Session:
         if not options.in_memory:  # reading alternated with learning: subtract the latter
             learning = sum(result.seconds for result in results)
             load_seconds = max(time.perf_counter() - started - learning, 0.0)
-        return _Finished(
+        return _FinishedFile(
             path=path,
             dataset=dataset,
             findings=findings,
@@ -274,7 +274,7 @@ class Session:
 
     # Messages and the document --------------------------------------------------------------------
 
-    def _report(self, finished: _Finished) -> RunDocument:
+    def _report(self, finished: _FinishedFile) -> RunDocument:
         """The document of a file."""
         findings = finished.findings
         runs = [
@@ -290,7 +290,7 @@ class Session:
             certified=self._certificates(finished),
         )
 
-    def _certificates(self, finished: _Finished) -> list[Certificate | tuple[str, ...]] | None:
+    def _certificates(self, finished: _FinishedFile) -> list[Certificate | tuple[str, ...]] | None:
         """The certificates of all runs; None without --certify."""
         options = self.job.options
         if not options.certify:

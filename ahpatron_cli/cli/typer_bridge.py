@@ -29,7 +29,7 @@ from ahpatron_cli.settings import (
     Registered,
     Settings,
     all_options,
-    listed,
+    alternatives,
     parts_of,
 )
 
@@ -121,7 +121,7 @@ def check_combinations(options: dict[str, Option], given: Given) -> None:
         names = [name for name in option.requires if name in options]
         required = [options[name].flag for name in names]
         if required and given.isdisjoint(option.requires):
-            raise usage(f"{option.flag} requires {listed(required)}")
+            raise usage(f"{option.flag} requires {alternatives(required)}")
         for other in option.excludes:
             if other in given:
                 flag = options[other].flag

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,13 @@ from ahpatron_cli.signals import StreamEnded, watch
 
 if TYPE_CHECKING:
     from ahpatron_cli.data.schema import Schema
+
+
+def runs_of(values: NDArray[Any]) -> Iterator[slice]:
+    """Slices of the runs of consecutive values that are equal; one empty slice without values."""
+    cuts = np.flatnonzero(values[1:] != values[:-1]) + 1
+    for start, stop in pairwise([0, *cuts.tolist(), len(values)]):
+        yield slice(start, stop)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +99,10 @@ class Batch:
     def runs(self) -> Iterator[tuple[bool, Batch]]:
         """Split into runs of consecutive rows with labels (True) and without (False)."""
         labelled = ~np.isnan(self.labels)
-        cuts = np.flatnonzero(labelled[1:] != labelled[:-1]) + 1
-        for start, stop in pairwise([0, *cuts.tolist(), len(labelled)]):
-            is_whole = stop - start == len(labelled)
-            part = self if is_whole else self.part(slice(start, stop))
-            yield bool(labelled[start]), part
+        whole = slice(0, len(labelled))
+        for run in runs_of(labelled):
+            part = self if run == whole else self.part(run)
+            yield bool(labelled[run.start]), part
 
     @staticmethod
     def concatenate(batches: Sequence[Batch]) -> Batch:

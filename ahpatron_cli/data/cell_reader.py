@@ -63,8 +63,8 @@ class TextReader(CellReader):
         """Number of the first line that was not parsed, from 1."""
 
     @abstractmethod
-    def pieces(self) -> Iterator[bytes]:
-        """The text behind the header, if there is one, in pieces that end with a row."""
+    def chunks(self) -> Iterator[bytes]:
+        """The text behind the header, if there is one, in chunks that end with a row."""
 
     @abstractmethod
     def parse(self, raw: bytes, line: int, text: Collection[str]) -> Cells:

@@ -31,10 +31,10 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 DELIMITERS = ";,|"
 """Delimiters besides the tab; of equally frequent ones the first counts."""
-PIECE = 1 << 18
-"""Number of bytes requested at a time, for each `PIECE_COLUMNS` columns."""
-PIECE_COLUMNS = 256
-"""Each piece has a cost per column: wide tables have larger pieces, not fewer rows in each."""
+CHUNK_BYTES = 1 << 18
+"""Number of bytes requested at a time, for each `CHUNK_COLUMNS` columns."""
+CHUNK_COLUMNS = 256
+"""Each chunk has a cost per column: wide tables have larger chunks, not fewer rows in each."""
 _PRINTABLE = bytes([ord("\n"), *range(ord(" "), 127)])
 """ASCII without characters that NumPy's parser might skip."""
 _MARKUP = ("<!doctype", "<html", "<?xml")
@@ -117,7 +117,7 @@ def _joined_data(columns: Sequence[Spans]) -> tuple[bytes, dict[int, int]]:
     return b"".join(sources), offsets
 
 
-class _Layout(NamedTuple):
+class _Positions(NamedTuple):
     """Positions of the cells in plain text."""
 
     data: bytes
@@ -133,7 +133,7 @@ class _Layout(NamedTuple):
     ends: Integers
     """Position behind the last byte of each cell, in rows and columns."""
 
-    def with_comma(self) -> _Layout:
+    def with_comma(self) -> _Positions:
         """The same text with points for decimal commas, and no number where there are points."""
         letters = _COMMA_TO_POINT[self.letters]
         kinds = _COMMA_TO_POINT[self.kinds]
@@ -174,27 +174,27 @@ class CsvReader(TextReader):
         read: Callable[[int], bytes],
         path: str,
         on_fault: OnFault = None,
-        pieces: Iterator[bytes] | None = None,
+        chunks: Iterator[bytes] | None = None,
         spelling: Spelling = DEFAULT_SPELLING,
     ) -> None:
-        """`pieces` are lines of text in place of `read`; each row must then be on one line."""
+        """`chunks` are lines of text in place of `read`; each row must then be on one line."""
         super().__init__(path)
-        self._has_one_line_per_row = pieces is not None
+        self._has_one_line_per_row = chunks is not None
         self._spelling = spelling
         self._read = read
         self._line = 1
         """Number of the first line that was not parsed, from 1."""
         self._on_fault = on_fault
-        self._piece = PIECE
-        if pieces is None:
-            pieces = self._records()
-        rest = self._read_header(next(pieces, b"\n"))
-        self._pieces: Iterator[bytes] = pieces
+        self._chunk_bytes = CHUNK_BYTES
+        if chunks is None:
+            chunks = self._records()
+        rest = self._read_header(next(chunks, b"\n"))
+        self._chunks: Iterator[bytes] = chunks
         if rest:
-            self._pieces = chain([rest], pieces)
+            self._chunks = chain([rest], chunks)
 
     def _read_header(self, first: bytes) -> bytes:
-        """Read the names of the columns; return what follows them in this piece."""
+        """Read the names of the columns; return what follows them in this chunk."""
         head = first
         if self._has_one_line_per_row:  # faults in later lines are not those of the header
             head = first.partition(b"\n")[0] + b"\n"
@@ -204,9 +204,9 @@ class CsvReader(TextReader):
         lines, header = next(self._parsed(text))
         self.names = [name.strip() for name in header]
         self._check_header(lines)
-        times = len(self.names) // PIECE_COLUMNS
-        wanted = PIECE * max(times, 1)
-        self._piece = min(wanted, MAX_LINE)
+        times = len(self.names) // CHUNK_COLUMNS
+        wanted = CHUNK_BYTES * max(times, 1)
+        self._chunk_bytes = min(wanted, MAX_LINE)
         self._line += lines
         return first.split(b"\n", lines)[-1]
 
@@ -218,7 +218,7 @@ class CsvReader(TextReader):
         copied: Collection[str] = (),
     ) -> Iterator[Cells]:
         keep_freed_memory()
-        for raw in self._pieces:
+        for raw in self._chunks:
             as_text = {*text, *no_numbers}
             cells = self._plain(raw, used, text=as_text, copied=copied)
             if cells is not None:
@@ -234,8 +234,8 @@ class CsvReader(TextReader):
     def line(self) -> int:
         return self._line
 
-    def pieces(self) -> Iterator[bytes]:
-        return self._pieces
+    def chunks(self) -> Iterator[bytes]:
+        return self._chunks
 
     def parse(self, raw: bytes, line: int, text: Collection[str]) -> Cells:
         self._line = line
@@ -259,14 +259,14 @@ class CsvReader(TextReader):
             raise bad_data(problem, self.path, self._line)
 
     def _records(self) -> Iterator[bytes]:
-        """Yield pieces of text that end at a line end outside of quotes."""
+        """Yield chunks of text that end at a line end outside of quotes."""
         held = b""
         mark = BYTE_ORDER_MARK
         while True:
-            piece = self._read(self._piece)
-            if not piece:
+            chunk = self._read(self._chunk_bytes)
+            if not chunk:
                 break
-            held += piece
+            held += chunk
             end = _end_of_records(held)
             if end:
                 yield held[:end].removeprefix(mark)
@@ -298,40 +298,40 @@ class CsvReader(TextReader):
         data = _bare(raw, sign)
         if data is None:
             return None
-        layout = _layout(data, sign, len(names))
-        if layout is None:
+        positions = _positions_of(data, sign, len(names))
+        if positions is None:
             return None
         columns: Columns = {}
         plain = used.difference(text, copied)
         numeric = [i for i, name in enumerate(names) if name in plain]
         if numeric:
-            columns = self._numeric(layout, numeric)
+            columns = self._numeric(positions, numeric)
         for i, name in enumerate(names):
-            begins = layout.begins[:, i]
-            ends = layout.ends[:, i]
+            begins = positions.begins[:, i]
+            ends = positions.ends[:, i]
             if name in copied:
                 columns[name] = Spans(data, begins, ends)
             elif name in used and name not in columns:
                 columns[name] = _texts(data, begins, ends)
-        rows = np.arange(len(layout.ends))
+        rows = np.arange(len(positions.ends))
         return Cells(self._line + rows, columns)
 
-    def _numeric(self, layout: _Layout, columns: list[int]) -> Columns:
+    def _numeric(self, positions: _Positions, columns: list[int]) -> Columns:
         """Those of these columns in which every cell is a number or missing."""
         part = _as_slice(columns)
-        begins = layout.begins[:, part].ravel()
-        ends = layout.ends[:, part].ravel()
+        begins = positions.begins[:, part].ravel()
+        ends = positions.ends[:, part].ravel()
         names = [self.names[column] for column in columns]
-        self._note_leading_zeros(layout, begins, ends, names)
+        self._note_leading_zeros(positions, begins, ends, names)
         values = None
         others = np.empty(0, dtype=np.int64)
-        if self._spelling.sign is None and _has_many_exponents(layout, len(begins)):
-            rows = len(layout.ends)
-            values = self._by_numpy(layout.data, columns, rows)
+        if self._spelling.sign is None and _has_many_exponents(positions, len(begins)):
+            rows = len(positions.ends)
+            values = self._by_numpy(positions.data, columns, rows)
         if values is None:
-            written = layout.with_comma() if self._spelling.sign == "," else layout
+            written = positions.with_comma() if self._spelling.sign == "," else positions
             values, others = written.numbers(part, begins, ends)
-        cells = _decoded_cells(layout.data, begins[others], ends[others])
+        cells = _decoded_cells(positions.data, begins[others], ends[others])
         stripped = [cell.strip() for cell in cells]
         found = _numbers(stripped, self._spelling)
         values[others] = np.array(found, dtype=np.float64)
@@ -352,10 +352,10 @@ class CsvReader(TextReader):
         return by_name
 
     def _note_leading_zeros(
-        self, layout: _Layout, begins: Integers, ends: Integers, names: list[str]
+        self, positions: _Positions, begins: Integers, ends: Integers, names: list[str]
     ) -> None:
         """Note columns with numbers like 007, which may be codes."""
-        letters = layout.letters
+        letters = positions.letters
         candidates = np.flatnonzero((letters[begins] == ord("0")) & (ends - begins > 1))
         after = letters[begins[candidates] + 1]
         zeros = candidates[after - ord("0") <= 9]
@@ -621,7 +621,7 @@ def _without_padding(data: bytes, sign: bytes) -> bytes | None:
     return None
 
 
-def _layout(data: bytes, sign: bytes, width: int) -> _Layout | None:
+def _positions_of(data: bytes, sign: bytes, width: int) -> _Positions | None:
     """Positions of the cells, if each line has `width` of them; else None."""
     letters = np.frombuffer(data, np.uint8)
     is_no_digit = letters - ord("0") > 9
@@ -642,7 +642,7 @@ def _layout(data: bytes, sign: bytes, width: int) -> _Layout | None:
     ends = at[1:].reshape(rows, width)
     if width == 1 and (begins == ends).any():
         return None  # a blank line is no row
-    return _Layout(
+    return _Positions(
         data=data,
         letters=letters,
         marks=marks,
@@ -702,9 +702,9 @@ def _as_slice(columns: list[int]) -> list[int] | slice:
     return columns
 
 
-def _has_many_exponents(layout: _Layout, cells: int) -> bool:
+def _has_many_exponents(positions: _Positions, cells: int) -> bool:
     """Whether more than a quarter of so many cells are numbers with exponents."""
-    lower_case = layout.kinds | 0x20
+    lower_case = positions.kinds | 0x20
     exponents = np.count_nonzero(lower_case == ord("e"))
     return bool(4 * exponents > cells)
 

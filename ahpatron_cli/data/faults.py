@@ -35,15 +35,15 @@ class RecentLines:
     """The lines that were read last, to show those that turn out to be faulty."""
 
     def __init__(self) -> None:
-        self._pieces: deque[tuple[int, bytes]] = deque(maxlen=3)
+        self._chunks: deque[tuple[int, bytes]] = deque(maxlen=3)
 
     def add(self, first: int, text: bytes) -> None:
         """Note text that begins with the line number `first`."""
-        self._pieces.append((first, text))
+        self._chunks.append((first, text))
 
     def line(self, number: int) -> bytes:
         """The line with this number, without its end; empty if it was read too long ago."""
-        for first, text in reversed(self._pieces):
+        for first, text in reversed(self._chunks):
             behind = number - first
             if behind < 0:
                 continue

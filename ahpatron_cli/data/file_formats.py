@@ -25,7 +25,7 @@ from ahpatron_cli.errors import Place, UserError, bad_data
 if TYPE_CHECKING:
     from ahpatron_cli.data.arrow import ArrowReader
 
-LIVE_PIECE = 1 << 18
+LIVE_CHUNK_BYTES = 1 << 18
 """Largest number of bytes that are read at a time."""
 ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 JSON_SUFFIXES = (".jsonl", ".ndjson")
@@ -132,17 +132,17 @@ def open_live(
 
     With `on_long_line`, faulty lines do not end the stream: each row must be on a line of its own.
     """
-    pieces = None
+    chunks = None
     if on_long_line is not None:
-        pieces = sound_lines(source, LIVE_PIECE, on_long_line)
+        chunks = sound_lines(source, LIVE_CHUNK_BYTES, on_long_line)
     if is_arrow(source):
         _open_arrow(source)  # refused
     if is_json(source) or not source.head:  # a pipe that ends at once has no header to miss
         from ahpatron_cli.data.json_lines import JsonReader
 
-        return JsonReader(source, pieces=pieces)
+        return JsonReader(source, chunks=chunks)
     _refuse_json_list(source)
-    return CsvReader(source.read1, source.name, pieces=pieces, spelling=spelling)
+    return CsvReader(source.read1, source.name, chunks=chunks, spelling=spelling)
 
 
 def is_json(source: Source) -> bool:

@@ -24,13 +24,13 @@ from ahpatron_cli.data.frames import list_values
 from ahpatron_cli.data.source import MAX_LINE, Source, json_list_hint, utf8_hint, whole_lines
 from ahpatron_cli.errors import UserError, bad_data
 
-PIECE = 1 << 18
+CHUNK_BYTES = 1 << 18
 """Number of bytes that are read at a time."""
 FEWEST_LINES = 256
-"""Smallest number of lines of a file that are decoded together: each piece has a cost per column,
+"""Smallest number of lines of a file that are decoded together: each chunk has a cost per column,
 so that wide tables would take a time in the square of their width."""
-LARGEST_PIECE = 1 << 22
-"""Number of bytes from which a piece of a file has enough lines in any case."""
+LARGEST_CHUNK = 1 << 22
+"""Number of bytes from which a chunk of a file has enough lines in any case."""
 MAX_DEPTH = 50
 """Largest number of objects inside each other."""
 Row = dict[str, Any]
@@ -61,17 +61,17 @@ class JsonReader(TextReader):
         self,
         source: Source,
         on_fault: OnFault = None,
-        pieces: Iterator[bytes] | None = None,
+        chunks: Iterator[bytes] | None = None,
         *,
         names: Sequence[str] | None = None,
     ) -> None:
         super().__init__(source.name)
         self._on_fault = on_fault
-        if pieces is None:
-            pieces = whole_lines(source, PIECE)
+        if chunks is None:
+            chunks = whole_lines(source, CHUNK_BYTES)
             if source.rereadable:  # lines of a pipe are not waited for
-                pieces = _with_enough_lines(pieces)
-        self._pieces = pieces
+                chunks = _with_enough_lines(chunks)
+        self._chunks = chunks
         self._line = 1
         self._decoder = msgspec.json.Decoder()
         self.names = list(names or ())
@@ -86,11 +86,11 @@ class JsonReader(TextReader):
 
     def read_first_names(self) -> None:
         """Read the first lines of a pipe to know the names of their columns."""
-        first = next(self._pieces, b"")
+        first = next(self._chunks, b"")
         if first:
             rows, _ = self._rows(first, self._line)
             self.names = _keys(rows)
-            self._pieces = chain([first], self._pieces)
+            self._chunks = chain([first], self._chunks)
 
     def batches(
         self,
@@ -111,8 +111,8 @@ class JsonReader(TextReader):
     def line(self) -> int:
         return self._line
 
-    def pieces(self) -> Iterator[bytes]:
-        return self._pieces
+    def chunks(self) -> Iterator[bytes]:
+        return self._chunks
 
     def parse(self, raw: bytes, line: int, text: Collection[str]) -> Cells:
         rows, lines = self._rows(raw, line)
@@ -120,8 +120,8 @@ class JsonReader(TextReader):
         return self._cells(rows, lines, names, text=text)
 
     def _sound_rows(self) -> Iterator[tuple[list[int], list[Row]]]:
-        """Yield the objects of each piece of text with the numbers of their lines."""
-        for raw in self._pieces:
+        """Yield the objects of each chunk of text with the numbers of their lines."""
+        for raw in self._chunks:
             if self._on_fault is None:
                 rows, lines = self._rows(raw, self._line)
             else:
@@ -281,16 +281,16 @@ class JsonReader(TextReader):
         return Cells(numbers, columns)
 
 
-def _with_enough_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield pieces of text that end at a line end, joined until they have enough lines."""
+def _with_enough_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield chunks of text that end at a line end, joined until they have enough lines."""
     held: list[bytes] = []
     lines = 0
     size = 0
-    for piece in pieces:
-        held.append(piece)
-        lines += piece.count(b"\n")
-        size += len(piece)
-        if lines >= FEWEST_LINES or size >= LARGEST_PIECE:
+    for chunk in chunks:
+        held.append(chunk)
+        lines += chunk.count(b"\n")
+        size += len(chunk)
+        if lines >= FEWEST_LINES or size >= LARGEST_CHUNK:
             yield b"".join(held)
             held = []
             lines = 0

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data.batch import Batch
+from ahpatron_cli.data.batch import Batch, runs_of
 from ahpatron_cli.data.cells import MISSING, Cells, Dates, Texts, Values
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.errors import bad_data
@@ -23,12 +22,8 @@ def split(cells: Cells, features: Sequence[str], label: str) -> Iterator[tuple[C
     if not alone.any():
         yield cells, False
         return
-    changes = np.diff(alone)
-    starts = np.flatnonzero(changes) + 1
-    bounds = [0, *starts.tolist(), len(alone)]
-    for start, stop in pairwise(bounds):
-        run = cells.part(slice(start, stop))
-        yield run, bool(alone[start])
+    for run in runs_of(alone):
+        yield cells.part(run), bool(alone[run.start])
 
 
 def are_labels_alone(cells: Cells, features: Sequence[str], label: str) -> Flags:

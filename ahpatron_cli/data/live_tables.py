@@ -30,7 +30,7 @@ from ahpatron_cli.signals import StreamEnded
 class LiveTableReader(Reader):
     """Reader of a table that passes on each row when it has arrived.
 
-    Without a schema, or with an open one, what is new in a row is added to the schema. A piece with
+    Without a schema, or with an open one, what is new in a row is added to the schema. A chunk with
     a faulty row, or with a key that was not seen before, is read again in halves, until that row is
     alone; rows that are read together are thus the same as rows that are read one by one.
     """
@@ -127,7 +127,7 @@ class LiveTableReader(Reader):
     def __iter__(self) -> Iterator[Batch]:
         try:
             self._line = self._reader.line
-            for raw in self._reader.pieces():
+            for raw in self._reader.chunks():
                 self.recent.add(self._line, raw)
                 behind = self._line + raw.count(b"\n")
                 for batch in self._sound(raw, self._line):

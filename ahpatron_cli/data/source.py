@@ -33,7 +33,7 @@ LONG_LINE_START = 1 << 16
 """Number of first bytes that are shown of a line that is too long."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-BLOCK = 1 << 20
+CHUNK_BYTES = 1 << 20
 """Bytes read or decompressed at a time; limits the memory that a zip bomb can use."""
 PATIENCE = 1.0
 """Seconds after which waiting for the first rows of a pipe notifies the user."""
@@ -162,13 +162,13 @@ class Source:
         self.size, self._pipe = _size_or_pipe(file)
         self.packing: str | None = None
         """The program that compressed the input: gzip, bzip2 or xz; None for plain data."""
-        self._blocks = iter(partial(self._raw, BLOCK), b"")
+        self._chunks = iter(partial(self._raw, CHUNK_BYTES), b"")
         self._unread = self._head()
         self._refuse_foreign()
         for magic, (packing, new) in COMPRESSIONS.items():
             if self._unread.startswith(magic):
                 self.packing = packing
-                self._blocks = self._unpacked(magic, packing, new=new, data=self._unread)
+                self._chunks = self._unpacked(magic, packing, new=new, data=self._unread)
                 self._unread = b""
                 self._unread = self._head()
                 self._refuse_foreign()
@@ -177,7 +177,7 @@ class Source:
     def _head(self) -> bytes:
         """The first raw bytes; of a pipe only as many as are needed to recognise the format."""
         head = b""
-        while len(head) < HEAD_BYTES and (data := next(self._blocks, b"")):
+        while len(head) < HEAD_BYTES and (data := next(self._chunks, b"")):
             head += data
             if self._pipe is not None and not any(magic.startswith(head) for magic in _MAGICS):
                 break
@@ -219,7 +219,7 @@ class Source:
         parts: list[bytes] = []
         try:
             while size and (not parts or self.ready()):
-                data = self._unread or next(self._blocks, b"")
+                data = self._unread or next(self._chunks, b"")
                 if not data:
                     break
                 parts.append(data[:size])
@@ -235,7 +235,7 @@ class Source:
 
         Reads the rest of a regular file first; None for a pipe that was not read to its end.
         """
-        while self.size is not None and not watch.ended_by and self._raw(BLOCK):
+        while self.size is not None and not watch.ended_by and self._raw(CHUNK_BYTES):
             pass
         return self._hash.hexdigest() if self._ended else None
 
@@ -277,20 +277,20 @@ class Source:
                 raise self._damaged(f"the {packing} data are followed by something else")
             member = new()
             while not member.eof:
-                if not data and member.needs_input and not (data := self._raw(BLOCK)):
+                if not data and member.needs_input and not (data := self._raw(CHUNK_BYTES)):
                     raise self._damaged(f"the {packing} data end too early")
                 try:
-                    block = member.decompress(data, BLOCK)
+                    chunk = member.decompress(data, CHUNK_BYTES)
                 except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
                     if "Memory usage limit" in str(error):
                         limit = f"{XZ_MEMORY >> 20} MiB of memory"
                         raise self._damaged(f"unpacking needs more than {limit}") from None
                     raise self._damaged(f"the {packing} data are damaged") from None
                 data = b""
-                if block:
-                    yield block
+                if chunk:
+                    yield chunk
             data = member.unused_data.lstrip(b"\0")
-            while len(data) < len(magic) and (more := self._raw(BLOCK)):
+            while len(data) < len(magic) and (more := self._raw(CHUNK_BYTES)):
                 data = (data + more).lstrip(b"\0")
 
     def _damaged(self, problem: str) -> UserError:
@@ -340,19 +340,19 @@ def changed(path: str) -> UserError:
     return bad_data("the file changed between two readings", path, hint=hint)
 
 
-def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
-    """Yield pieces of text that end at a line end; of a pipe, the lines that have arrived.
+def whole_lines(source: Source, chunk_bytes: int) -> Iterator[bytes]:
+    """Yield chunks of text that end at a line end; of a pipe, the lines that have arrived.
 
     Reading stops at a line that is too long; its first part is yielded last.
     """
     carried = b""
     first = True
-    while block := source.read1(block_bytes):
-        carried += block
+    while chunk := source.read1(chunk_bytes):
+        carried += chunk
         if first and not BYTE_ORDER_MARK.startswith(carried):
             carried = carried.removeprefix(BYTE_ORDER_MARK)
             first = False
-        cut = carried.rfind(b"\n", len(carried) - len(block)) + 1
+        cut = carried.rfind(b"\n", len(carried) - len(chunk)) + 1
         if cut:
             yield carried[:cut]
             carried = carried[cut:]
@@ -365,27 +365,27 @@ def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
 
 
 def sound_lines(
-    source: Source, block_bytes: int, on_long_line: Callable[[bytes], None]
+    source: Source, chunk_bytes: int, on_long_line: Callable[[bytes], None]
 ) -> Iterator[bytes]:
     """As `whole_lines`, without lines that are too long: `on_long_line` gets the start of each.
 
-    No more than `MAX_LINE` and a block are held in memory.
+    No more than `MAX_LINE` and a chunk are held in memory.
     """
     carried = b""
     first = True
     is_skipping = False
-    while block := source.read1(block_bytes):
+    while chunk := source.read1(chunk_bytes):
         if is_skipping:
-            end = block.find(b"\n") + 1
+            end = chunk.find(b"\n") + 1
             if not end:
                 continue
-            block = block[end:]
+            chunk = chunk[end:]
             is_skipping = False
-        carried += block
+        carried += chunk
         if first and not BYTE_ORDER_MARK.startswith(carried):
             carried = carried.removeprefix(BYTE_ORDER_MARK)
             first = False
-        cut = carried.rfind(b"\n", len(carried) - len(block)) + 1
+        cut = carried.rfind(b"\n", len(carried) - len(chunk)) + 1
         if cut:
             yield from _without_long_line(carried[:cut], on_long_line)
             carried = carried[cut:]
@@ -420,7 +420,7 @@ def _size_or_pipe(file: IO[bytes]) -> tuple[int | None, int | None]:
     with suppress(ImportError, AttributeError, OSError):
         import fcntl
 
-        fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, BLOCK)  # larger reads are faster
+        fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, CHUNK_BYTES)  # larger reads are faster
     return None, number
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ahpatron_cli.atomic import write_atomically
 from ahpatron_cli.errors import ExitCode, Place, UserError
-from ahpatron_cli.live.service import Figures
+from ahpatron_cli.live.service import ServiceFigures
 
 Listener: TypeAlias = Callable[[str, Mapping[str, Any]], None]
 """What is called with the name of each event and its fields."""
@@ -136,7 +136,9 @@ class Monitor:
         else:
             self._failing.discard(self._log.path)
 
-    def figures(self, figures: Figures, *, saved_at: float | None, last: bool = False) -> None:
+    def figures(
+        self, figures: ServiceFigures, *, saved_at: float | None, last: bool = False
+    ) -> None:
         """Log the figures, and write them for Prometheus unless that was done a moment ago."""
         fields = msgspec.to_builtins(figures)
         self.event("figures", rows_per_second=self._speed(figures), **fields)
@@ -152,7 +154,7 @@ class Monitor:
         else:
             self._failing.discard(self._prometheus)
 
-    def _speed(self, figures: Figures) -> float | None:
+    def _speed(self, figures: ServiceFigures) -> float | None:
         """Rows per second since the last event with figures."""
         now = time.monotonic()
         rows = figures.rounds + figures.unlabelled
@@ -185,7 +187,7 @@ class _Metric(NamedTuple):
     value: float | None
 
 
-def exposition(figures: Figures, learner: str, *, saved_at: float | None) -> str:
+def exposition(figures: ServiceFigures, learner: str, *, saved_at: float | None) -> str:
     """The figures in the text format of Prometheus; those that are not known are left out."""
     label = learner.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
     lines = []
@@ -222,7 +224,7 @@ _GAUGES = {
 """The others, with the help text of each."""
 
 
-def _metrics(figures: Figures, saved_at: float | None) -> Iterator[_Metric]:
+def _metrics(figures: ServiceFigures, saved_at: float | None) -> Iterator[_Metric]:
     """The metrics in the order of the file; the value of a gauge may be missing."""
     for name, text in _COUNTERS.items():
         value = getattr(figures, name)

@@ -10,7 +10,6 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -21,7 +20,7 @@ from ahpatron_cli.answers import Answers
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stateful, StateReader
-from ahpatron_cli.data.batch import Batch
+from ahpatron_cli.data.batch import Batch, runs_of
 from ahpatron_cli.data.encoder import Encoder
 from ahpatron_cli.data.labels import Labels
 from ahpatron_cli.errors import UserError, bad_data
@@ -99,7 +98,7 @@ class Counts(Stateful):
         """Resets and alarms of the learner that were reported."""
 
 
-class Figures(msgspec.Struct, frozen=True, omit_defaults=True):
+class ServiceFigures(msgspec.Struct, frozen=True, omit_defaults=True):
     """The figures of a service at one moment; fields are named as in the records of runs."""
 
     rounds: int
@@ -337,7 +336,7 @@ class Service:
 
     # Figures --------------------------------------------------------------------------------------
 
-    def figures(self) -> Figures:
+    def figures(self) -> ServiceFigures:
         """All figures up to now."""
         run = self.run
         counts = self.counts
@@ -346,7 +345,7 @@ class Service:
         if run.recent is not None:
             window = msgspec.to_builtins(run.recent.window())
             drifts = len(run.recent.drifts)
-        return Figures(
+        return ServiceFigures(
             rounds=run.rounds,
             mistakes=run.mistakes,
             mistake_rate=run.mistakes / max(run.rounds, 1),
@@ -443,13 +442,11 @@ def _parts(batch: Batch) -> Iterator[tuple[Kind, Batch]]:
     kinds = np.isnan(batch.labels).astype(np.int8)
     if batch.label_only is not None:
         kinds[batch.label_only] = 2
-    cuts = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
     names: tuple[Kind, ...] = ("labelled", "unlabelled", "label only")
-    for start, stop in pairwise([0, *cuts.tolist(), len(kinds)]):
-        part = batch
-        if stop - start < len(kinds):
-            part = batch.part(slice(start, stop))
-        yield names[kinds[start]], part
+    whole = slice(0, len(kinds))
+    for run in runs_of(kinds):
+        part = batch if run == whole else batch.part(run)
+        yield names[kinds[run.start]], part
 
 
 def _id(batch: Batch, number: int) -> str | None:

@@ -13,9 +13,9 @@ from ahpatron_cli.atomic import Output
 from ahpatron_cli.output.predictions import (
     class_numbers,
     exact_texts,
-    label_texts,
-    number_texts,
+    label_cells,
     redirected_to_nowhere,
+    score_texts,
     text_cell,
 )
 
@@ -106,7 +106,7 @@ class AnswerWriter:
         given = answers.given
         known = ~np.isnan(answers.labels)
         true = class_numbers(answers.labels, classes=given.scores.ndim == 2)
-        texts = label_texts(names, as_json=self._as_json)
+        texts = label_cells(names, as_json=self._as_json)
         shown = np.array(texts, dtype=object)
         nothing = "null" if self._as_json else ""
         predictions = np.append(shown, nothing)  # `NO_ANSWER` is the last one
@@ -115,7 +115,7 @@ class AnswerWriter:
         cells = {
             self._key: self._keys(answers),
             "prediction": predictions[given.chosen].tolist(),
-            "score": number_texts(given.chosen_scores(), nothing),
+            "score": score_texts(given.chosen_scores(), nothing),
         }
         if self._with_probabilities and given.probabilities is not None:
             cells |= self._probabilities(given, names)
@@ -133,11 +133,11 @@ class AnswerWriter:
         assert given.probabilities is not None
         if self._one_probability:
             probabilities = given.chosen_probabilities()
-            return {_PROBABILITY: number_texts(probabilities, "")}
+            return {_PROBABILITY: score_texts(probabilities, "")}
         columns = {}
         for name, own in zip(names, given.probabilities.T, strict=False):
             key = _probability_of(name)
-            columns[key] = number_texts(own, "")
+            columns[key] = score_texts(own, "")
         return columns
 
     def _text(self, text: str) -> str:

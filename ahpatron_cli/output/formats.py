@@ -12,7 +12,9 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+from msgspec import to_builtins
 
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
@@ -36,6 +38,7 @@ if TYPE_CHECKING:  # NumPy and modules that need it are imported lazily
     from ahpatron_cli.records import Outcome, TrialData
     from ahpatron_cli.sweep.summary import DatasetSummary, Setting, SweepSummary
 
+T = TypeVar("T")
 FORMATS: tuple[str, ...] = get_args(Format)
 
 
@@ -47,6 +50,15 @@ def write(text_for: Callable[[render.Terminal], str], format: str = "table") -> 
     if format != "table":
         use_utf8(sys.stdout)
     render.print_to(sys.stdout, text_for)
+
+
+def show_document(format: str, document: T, text: Callable[[T, render.Terminal], str]) -> None:
+    """Write a document to stdout as JSON, or as text made by `text`."""
+    if format == "json":
+        as_json = json_text(to_builtins(document))
+        write(lambda _: as_json)
+    else:
+        write(lambda terminal: text(document, terminal))
 
 
 def to_text(

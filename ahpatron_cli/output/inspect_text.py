@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec import to_builtins
@@ -18,7 +18,6 @@ from ahpatron_cli.explanation import ColumnRelevance, StoredExample, column_rele
 from ahpatron_cli.model_file import Header, Model
 from ahpatron_cli.number_text import counted, percent, share, short
 from ahpatron_cli.output.escape import visible
-from ahpatron_cli.output.formats import json_text, write
 from ahpatron_cli.output.render import Terminal, in_lines
 from ahpatron_cli.output.table import Column, Page, Table
 from ahpatron_cli.overview import ColumnOverview
@@ -46,15 +45,6 @@ _WIDEST_TEXT = 20
 """Largest widths of names and texts of columns, in characters."""
 _NAMES = 20
 """Width of the column with the names of entries, in characters."""
-
-
-def show(format: str, document: T, text: Callable[[T, Terminal], str]) -> None:
-    """Write a document to stdout as JSON, or as text made by `text`."""
-    if format == "json":
-        as_json = json_text(to_builtins(document))
-        write(lambda _: as_json)
-    else:
-        write(lambda terminal: text(document, terminal))
 
 
 def _section(terminal: Terminal, head: str, entries: Mapping[str, Any] | Iterable[str]) -> str:

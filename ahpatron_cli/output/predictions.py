@@ -96,7 +96,7 @@ class PredictionWriter:
             "round": np.where(missing, self._nothing, rounds.astype(str)).tolist(),
             **self._keys(batch, id_name),
             "label": np.where(missing, self._nothing, shown[true]).tolist(),
-            "score": number_texts(answers.chosen_scores(), self._nothing),
+            "score": score_texts(answers.chosen_scores(), self._nothing),
             "prediction": predictions[guesses].tolist(),
             "mistake": np.where(missing, self._nothing, mistakes.astype(str)).tolist(),
         }
@@ -111,7 +111,7 @@ class PredictionWriter:
             return {}
         if labels_may_appear and not self._as_json:  # columns cannot be added later
             probabilities = answers.chosen_probabilities()
-            return {"probability": number_texts(probabilities, self._nothing)}
+            return {"probability": score_texts(probabilities, self._nothing)}
         return _by_label("probability", names, answers.probabilities)
 
     def write_scores(
@@ -153,7 +153,7 @@ class PredictionWriter:
         return {name: cells}
 
     def _labels(self, names: Sequence[str]) -> list[str]:
-        return label_texts(names, as_json=self._as_json)
+        return label_cells(names, as_json=self._as_json)
 
     def _text(self, text: str) -> str:
         return text_cell(text, as_json=self._as_json)
@@ -185,7 +185,7 @@ class PredictionWriter:
         self._output.flush()  # readers of stdout wait for rows
 
 
-def label_texts(names: Sequence[str], *, as_json: bool) -> list[str]:
+def label_cells(names: Sequence[str], *, as_json: bool) -> list[str]:
     """Labels as CSV cells or JSON values; in JSON they are numbers if all of them are."""
     known = [name for name in names if name != OTHER]
     if not as_json or label_kind(known) != "number":
@@ -235,7 +235,7 @@ def exact_texts(values: Floats | Integers) -> list[str]:
     return array[1:-1].split(",")
 
 
-def number_texts(values: Floats, nothing: str) -> list[str]:
+def score_texts(values: Floats, nothing: str) -> list[str]:
     """As `exact_texts`, with another text for NaN."""
     texts = exact_texts(values)
     if not np.isnan(values).any():

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ahpatron_cli.number_text import counted, percent
 from ahpatron_cli.output.table import BEST, Cell, Column, Page, Table
-from ahpatron_cli.thresholds import AtThreshold, Figures
+from ahpatron_cli.thresholds import AtThreshold, FileFigures
 
 
-def figures_page(files: Sequence[Figures]) -> Page:
+def figures_page(files: Sequence[FileFigures]) -> Page:
     """Page with the metrics of each file, and with its thresholds."""
     tables = []
     for file in files:
@@ -20,7 +20,7 @@ def figures_page(files: Sequence[Figures]) -> Page:
     return Page(tables)
 
 
-def _metrics_table(file: Figures) -> Table:
+def _metrics_table(file: FileFigures) -> Table:
     """Metrics of one file, one in each row."""
     measured = file.metrics
     shown = {
@@ -53,7 +53,7 @@ def _metrics_table(file: Figures) -> Table:
     )
 
 
-def _reasons(file: Figures) -> Iterator[str]:
+def _reasons(file: FileFigures) -> Iterator[str]:
     """Why values are missing."""
     measured = file.metrics
     if len(file.labels) != 2:
@@ -67,7 +67,7 @@ def _reasons(file: Figures) -> Iterator[str]:
         yield f"{positive} is never predicted: there is no precision."
 
 
-def _threshold_table(file: Figures, default: AtThreshold) -> Table:
+def _threshold_table(file: FileFigures, default: AtThreshold) -> Table:
     """The same model at several thresholds, and at that of the largest F1."""
     best = file.best_f1
     points = list(file.thresholds or ())

@@ -11,7 +11,7 @@ import pytest
 
 from ahpatron_cli.data.csv_text import CsvReader
 from ahpatron_cli.data.schema import Column, Schema
-from ahpatron_cli.data.source import BLOCK, Source
+from ahpatron_cli.data.source import CHUNK_BYTES, Source
 from support.command import Ahpatron
 
 LINES = 200_000
@@ -53,7 +53,7 @@ def test_a_limited_run_does_not_read_the_rest_of_the_file(
     size = (folder / data[0]).stat().st_size
     with counting_bytes(monkeypatch) as sizes:
         ahpatron.succeed("run", *data, "-l", "perceptron", "--limit", 10, *way)
-    assert sum(sizes) <= 2 * BLOCK < size
+    assert sum(sizes) <= 2 * CHUNK_BYTES < size
 
 
 def test_a_plan_reads_a_file_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,17 +109,17 @@ class Counted(set[str]):
         return super().__sub__(other)
 
 
-def test_the_work_for_a_wide_table_is_done_once_per_piece_and_pieces_are_wide() -> None:
-    """Linear in the columns: the columns are chosen once, and pieces have as many rows."""
-    pieces = {}
+def test_the_work_for_a_wide_table_is_done_once_per_chunk() -> None:
+    """Linear in the columns: the columns are chosen once, and chunks have as many rows."""
+    chunks = {}
     for columns in (512, 4096):
         names = [f"c{i}" for i in range(columns)]
         row = ",".join("1.25" for _ in names) + "\n"
         reader = CsvReader(BytesIO((",".join(names) + "\n" + row * 1000).encode()).read, "d.csv")
         used = Counted(names)
-        pieces[columns] = len(list(reader.batches(used, set())))
-        assert used.made <= pieces[columns]
-    assert pieces[4096] <= pieces[512] + 1
+        chunks[columns] = len(list(reader.batches(used, set())))
+        assert used.made <= chunks[columns]
+    assert chunks[4096] <= chunks[512] + 1
 
 
 def test_names_of_labels_are_found_without_comparing_all_with_all() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ahpatron_cli.data.cells import Texts
-from ahpatron_cli.data.json_lines import PIECE, JsonReader
+from ahpatron_cli.data.json_lines import CHUNK_BYTES, JsonReader
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.tables import TableReader
@@ -41,7 +41,9 @@ def test_absent_keys_and_null_are_missing(tmp_path: Path) -> None:
 
 def test_columns_that_appear_only_in_later_lines_of_a_file_are_features(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(b'{"a": 1.5, "y": 0}\n' * (PIECE // 10) + b'{"a": 1, "late": "x", "y": 1}\n')
+    path.write_bytes(
+        b'{"a": 1.5, "y": 0}\n' * (CHUNK_BYTES // 10) + b'{"a": 1, "late": "x", "y": 1}\n'
+    )
     with open_source(str(path)) as source:
         reader = TableReader(source, TableOptions(label="y"))
         batches = list(reader)
@@ -53,7 +55,7 @@ def test_columns_that_appear_only_in_later_lines_of_a_file_are_features(tmp_path
 def test_a_label_that_appears_only_in_later_lines_of_a_file_is_found(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     labelled = b'{"a": 2, "y": 0}\n{"a": 3, "y": 1}\n'
-    path.write_bytes(b'{"a": 1}\n' * (PIECE // 5) + labelled)
+    path.write_bytes(b'{"a": 1}\n' * (CHUNK_BYTES // 5) + labelled)
     with open_source(str(path)) as source:
         reader = TableReader(source, TableOptions(label="y"))
     assert reader.schema.labels == {"0": 0.0, "1": 1.0}
@@ -116,7 +118,7 @@ def test_wide_lines_of_a_file_are_read_many_at_once(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     line = json.dumps({f"column {i}": i for i in range(1000)}) + "\n"
     path.write_text(line * 400)
-    assert len(line) * 50 > PIECE
+    assert len(line) * 50 > CHUNK_BYTES
     with open_source(str(path)) as source:
         lines = [cells.lines.tolist() for cells in JsonReader(source).batches({"column 0"}, ())]
     assert [*chain.from_iterable(lines)] == [*range(1, 401)]

@@ -204,15 +204,15 @@ def as_somebody() -> Iterator[None]:
         os.seteuid(before)
 
 
-@pytest.mark.parametrize("block_bytes", [1 << 20, 999_983])
+@pytest.mark.parametrize("chunk_bytes", [1 << 20, 999_983])
 @pytest.mark.parametrize("more", [0, 1])
 def test_a_line_of_just_16_mib_is_sound_and_one_more_byte_is_not(
-    tmp_path: Path, block_bytes: int, more: int
+    tmp_path: Path, chunk_bytes: int, more: int
 ) -> None:
     line = b"x" * (MAX_LINE + more)
     path = write(tmp_path, b"a\n" + line + b"\nb\n")
     left_out: list[bytes] = []
     with open_source(path) as opened:
-        text = b"".join(sound_lines(opened, block_bytes, left_out.append))
+        text = b"".join(sound_lines(opened, chunk_bytes, left_out.append))
     assert text == (b"a\nb\n" if more else b"a\n" + line + b"\nb\n")
     assert len(left_out) == more

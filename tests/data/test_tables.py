@@ -518,7 +518,7 @@ SPELLINGS = {
 def test_a_table_is_read_in_every_spelling(
     spelling: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csv_text, "PIECE", size)
+    monkeypatch.setattr(csv_text, "CHUNK_BYTES", size)
     found = table(SPELLINGS[spelling])
     assert found.rows == [[1, 1, 0], [2, 0, 1]]
     assert found.labels == [0, 1]
@@ -640,30 +640,30 @@ LONG = "a,c,y\n" + "1,x,0\n2,z,1\n" * 1000
 
 
 @pytest.fixture
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pipe is read in pieces of 100 bytes."""
-    monkeypatch.setattr(csv_text, "PIECE", 100)
+    monkeypatch.setattr(csv_text, "CHUNK_BYTES", 100)
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 def test_the_first_rows_of_a_pipe_give_the_schema_that_all_would() -> None:
     assert table(LONG, warm_up=1000).rows == table(LONG).rows
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 def test_a_category_after_the_first_rows_of_a_pipe_has_no_feature() -> None:
     late = table(LONG + "3,late,1\n", warm_up=1000)
     assert late.rows[-1] == [3, 0, 0]
     assert any("new categories of c (1)" in note for note in late.notes)
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 def test_a_category_among_the_first_rows_of_a_pipe_has_a_feature() -> None:
     found = table(LONG + "3,late,1\n", warm_up=3000)
     assert found.made.features == ["a", "c=late", "c=x", "c=z"]
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 def test_text_among_numbers_after_the_first_rows_of_a_pipe_is_refused() -> None:
     assert refusal(lambda: table(LONG + "oops,x,1\n", warm_up=1000))[0] == 2002
 

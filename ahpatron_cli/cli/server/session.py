@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.cli.live import Finished, LiveSession
+from ahpatron_cli.cli.live import FinishedStream, LiveSession
 from ahpatron_cli.cli.live_saving import SavingBeside, released
 from ahpatron_cli.cli.server.exchange import NAME, Exchange, RequestAnswers
 from ahpatron_cli.cli.server.history import History
@@ -46,7 +46,7 @@ class ServedSession(LiveSession):
         """Name of the signal that asked to stop."""
         super().__post_init__()
 
-    def run(self) -> Finished:
+    def run(self) -> FinishedStream:
         """Run until the exchange is closed and all its lines are answered."""
         with self.exchange.lock:
             return super().run()

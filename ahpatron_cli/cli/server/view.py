@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ahpatron_cli.core.engine import Player
     from ahpatron_cli.core.rows import Integers
     from ahpatron_cli.data.schema import Schema
-    from ahpatron_cli.live.service import Figures
+    from ahpatron_cli.live.service import ServiceFigures
 
 
 def view_of(stream: LiveStream, history: History) -> View:
@@ -54,7 +54,7 @@ def view_of(stream: LiveStream, history: History) -> View:
     )
 
 
-def _details(figures: Figures) -> Iterator[tuple[str, str]]:
+def _details(figures: ServiceFigures) -> Iterator[tuple[str, str]]:
     """Names and values of figures that are numbers."""
     for name in figures.__struct_fields__:
         value = getattr(figures, name)

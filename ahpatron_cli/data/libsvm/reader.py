@@ -1,4 +1,4 @@
-"""Reader of LIBSVM text: yields chunks of rows in bounded memory, several times as fast as a
+"""Reader of LIBSVM text: yields batches of rows in bounded memory, several times as fast as a
 reader line by line, with the same results.
 
 A chunk of whole lines is first parsed with vector operations (`fast.read_plain`). If these fail,
@@ -54,7 +54,7 @@ _FIRST_TOKEN = re.compile(rb"\n[ \t]*([^\s#]+)")
 class SvmReader(Reader):
     """Reader of LIBSVM text.
 
-    Text is read in pieces of `chunk_bytes` (of a pipe: what has arrived), cut after the last
+    Text is read in chunks of `chunk_bytes` (of a pipe: what has arrived), cut after the last
     complete line. The first fault is raised as a `UserError`, after the rows before it were
     yielded; with `on_fault`, that is called instead and faulty lines are skipped, up to one that
     makes the rest meaningless; with `on_faulty_row` all of them are. `may_lack_labels` accepts rows
@@ -85,9 +85,9 @@ class SvmReader(Reader):
         keep_freed_memory()
         with suppress(StreamEnded):
             for text in self._texts():
-                for chunk in self._chunks(text):
-                    self._note(chunk)
-                    yield chunk
+                for batch in self._batches(text):
+                    self._note(batch)
+                    yield batch
                 if self._fault is not None:
                     raise self._fault
                 if self.stopped or self.rows_in_use.ends_at(self.rows_seen):
@@ -97,7 +97,7 @@ class SvmReader(Reader):
                 raise NoRowsError(self.source.name, hint)
 
     def _texts(self) -> Iterator[bytes]:
-        """Pieces of text that end at a line end; lines that are too long are left out if asked."""
+        """Chunks of text that end at a line end; lines that are too long are left out if asked."""
         if self.on_faulty_row is None:
             return whole_lines(self.source, self._chunk_bytes)
         return sound_lines(self.source, self._chunk_bytes, self._skip_long_line)
@@ -112,7 +112,7 @@ class SvmReader(Reader):
     def _count_labels(self) -> LabelTally:
         return scan(self.source.name, self.rows_in_use)
 
-    def _chunks(self, text: bytes) -> Iterator[Batch]:
+    def _batches(self, text: bytes) -> Iterator[Batch]:
         """Yield the rows of these lines that are used."""
         if not text.endswith(b"\n"):
             self.info.no_final_newline = True
@@ -126,10 +126,10 @@ class SvmReader(Reader):
             part = text[:stop]
             text = text[stop:]
             self.recent.add(self._line, part)
-            chunk = self._fast(part) or self._strict(part)
+            batch = self._fast(part) or self._strict(part)
             self._line += part.count(b"\n")
-            count = len(chunk.labels)
-            used = chunk.part(self.rows_in_use.part(self.rows_seen, count))
+            count = len(batch.labels)
+            used = batch.part(self.rows_in_use.part(self.rows_seen, count))
             self.rows_seen += count
             if len(used.labels):
                 yield used

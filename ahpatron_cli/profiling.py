@@ -6,7 +6,7 @@ bounded size, from which all statistics are computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -104,12 +104,12 @@ def profile_of(
     reader = reader_of(source, preparation, faults=faults)
     overview = _overview_of_file(source, reader, table)
     tally, head = _read(reader, on_progress)
-    found = _facts_of_file(source, reader, faults, overview)
+    profile = _profile_of_file(source, reader, faults, overview)
     if reader.rows_read:
-        found |= _facts_of_labels(tally, reader, positive)
-        found |= _facts_of_head(head, reader, found, positive=positive, scale=scale)
-        found |= _geometry(head, found, seed=seed, asked=sigma)
-    return _with_advice(Profile(**found), table)
+        profile = _with_labels(profile, tally, reader, positive)
+        profile = _with_head(profile, head, reader, positive=positive, scale=scale)
+        profile = _with_geometry(profile, head, seed=seed, asked=sigma)
+    return _with_advice(profile, table)
 
 
 def _with_advice(profile: Profile, table: TableOptions) -> Profile:
@@ -217,32 +217,32 @@ def _read(reader: Reader, on_progress: Callable[[int], None]) -> tuple[LabelTall
     return tally, head
 
 
-def _facts_of_file(
+def _profile_of_file(
     source: Source,
     reader: Reader,
     faults: _Faults,
     overview: Overview | None,
-) -> dict[str, Any]:
-    """Fields on the whole file, after it has been read."""
+) -> Profile:
+    """The profile of the whole file, after it has been read."""
     rows = reader.rows_read
     info = reader.info
     columns = overview.columns() if overview else ()
     density = None
     if rows and info.features:
         density = reader.values_read / rows / info.features
-    return {
-        "path": source.name,
-        "sha256": source.sha256(),
-        "from_pipe": not source.rereadable,
-        "notes": info.notes,
-        "rows": rows,
-        "features": info.features,
-        "density": density,
-        "faults": reader.faults,
-        "faulty_lines": tuple(sorted(faults.lines, key=lambda one: one.line)),
-        "stopped": reader.stopped,
-        "columns": columns,
-    }
+    return Profile(
+        path=source.name,
+        sha256=source.sha256(),
+        from_pipe=not source.rereadable,
+        notes=info.notes,
+        rows=rows,
+        features=info.features,
+        density=density,
+        faults=reader.faults,
+        faulty_lines=tuple(sorted(faults.lines, key=lambda one: one.line)),
+        stopped=reader.stopped,
+        columns=columns,
+    )
 
 
 class _Faults:
@@ -325,33 +325,32 @@ class _Head:
         return np.concatenate(self._hashes)
 
 
-def _facts_of_head(
+def _with_head(
+    profile: Profile,
     head: _Head,
     reader: Reader,
-    found: Mapping[str, Any],
     *,
     positive: float | None,
     scale: str | None,
-) -> dict[str, Any]:
-    """Fields on the first rows; `positive` and `scale` are values of options."""
+) -> Profile:
+    """A profile with fields on the first rows; `positive` and `scale` are values of options."""
     classes = head.labels
     if positive is not None:
         is_positive = classes == positive
         classes = np.where(head.labelled, is_positive, np.nan)
     info = reader.info
     first = 0 if info.zero_based else 1
-    facts = {
-        **_duplicates(head.hashes, classes, head.labelled),
-        **_ranges(head.matrix, width=info.max_index + 1, first=first, schema=reader.schema),
-    }
-    if reader.schema and facts["widest"]:  # features of a table have names
-        feature, low, high = facts["widest"]
-        name = reader.schema.features[feature - 1]
-        facts["widest"] = (name, low, high)
-    facts["scale"] = scale or facts["advised_scale"]
-    if not found["label_problem"]:
-        facts["baseline"] = _baseline(classes[head.labelled])
-    return facts
+    duplicates = _duplicates(head.hashes, classes, head.labelled)
+    width = info.max_index + 1
+    ranges = _ranges(head.matrix, width=width, first=first, schema=reader.schema)
+    profile = replace(profile, **duplicates, **ranges)
+    if reader.schema is not None and profile.widest is not None:
+        feature, low, high = profile.widest
+        name = reader.schema.features[int(feature) - 1]
+        profile = replace(profile, widest=(name, low, high))
+    if not profile.label_problem:
+        profile = replace(profile, baseline=_baseline(classes[head.labelled]))
+    return replace(profile, scale=scale or profile.advised_scale)
 
 
 def _draw(head: _Head, seed: int) -> NDArray[np.int64]:
@@ -365,8 +364,10 @@ def _draw(head: _Head, seed: int) -> NDArray[np.int64]:
     return drawn[: max(count, 1)]
 
 
-def _facts_of_labels(tally: LabelTally, reader: Reader, positive: float | None) -> dict[str, Any]:
-    """Fields on how `run` would encode these labels; `positive` is the value of --positive."""
+def _with_labels(
+    profile: Profile, tally: LabelTally, reader: Reader, positive: float | None
+) -> Profile:
+    """A profile with how `run` would encode these labels; `positive` is the value of --positive."""
     labels = sorted(tally.counts)
     complete = not tally.overflowed
     unlabelled = reader.rows_read - tally.rows
@@ -391,15 +392,16 @@ def _facts_of_labels(tally: LabelTally, reader: Reader, positive: float | None) 
         problem = f"{which} have the same label: there is nothing to learn"
     elif len(labels) == 2:
         negative, encoded_positive = labels
-    return {
-        "labels": _label_counts(tally, reader.schema),
-        "unlabelled": unlabelled,
-        "all_labels": complete,
-        "negative": negative,
-        "positive": encoded_positive,
-        "label_problem": problem,
-        "grouped": tally.grouped,
-    }
+    return replace(
+        profile,
+        labels=_label_counts(tally, reader.schema),
+        unlabelled=unlabelled,
+        all_labels=complete,
+        negative=negative,
+        positive=encoded_positive,
+        label_problem=problem,
+        grouped=tally.grouped,
+    )
 
 
 def _label_counts(tally: LabelTally, schema: Schema | None) -> tuple[LabelCount, ...]:
@@ -534,44 +536,59 @@ def _advise_scale(
     return "minmax", why
 
 
-def _geometry(
-    head: _Head, found: Mapping[str, Any], *, seed: int, asked: float | None
-) -> dict[str, Any]:
-    """Fields on distances, A_T and the values of σ tried, from rows drawn at random."""
+class _Sample(NamedTuple):
+    """Rows drawn at random, with their labels."""
+
+    drawn: CsrRows
+    """The rows as they are."""
+    rows: CsrRows
+    """The same rows, scaled, without columns that do not occur."""
+    labels: Floats
+
+    def signs(self, positive: float | None) -> Floats:
+        """+1 for rows with the label `positive`, -1 for all others."""
+        return np.where(self.labels == positive, 1.0, -1.0)
+
+
+def _with_geometry(profile: Profile, head: _Head, *, seed: int, asked: float | None) -> Profile:
+    """A profile with distances, A_T and learners tried, on rows drawn at random."""
     numbers = _draw(head, seed)
     drawn = head.matrix.take(numbers)
-    labels = head.labels[numbers]
-    rows = _narrowed(drawn, found["scale"])
-    facts: dict[str, Any] = {}
-    unknown: list[str] = []
-    sigmas = sigma_range(rows)
-    if isinstance(sigmas, str):
-        unknown.append(f"distances and σ: {sigmas}")
-    else:
-        names = ("sigma", "sigma_low", "sigma_high")
-        facts = dict(zip(names, sigmas, strict=True))
-    positive = found["positive"]
-    problem = found["label_problem"]
-    if problem:
-        unknown.append(f"A_T: {problem}")
-    elif positive is None:
-        unknown.append("A_T: requires two classes; --positive LABEL selects one")
-    signs = np.where(labels == positive, 1.0, -1.0)
-    alignments: list[Alignment] = []
-    if positive is not None:
-        considered = (facts.get("sigma"), asked)
-        wanted = [sigma for sigma in considered if sigma is not None]
-        alignments, too_small = _alignments(rows, signs, wanted, total=found["rows"])
-        unknown += [f"A_T at σ = {short(sigma)}: {TOO_SMALL}" for sigma in too_small]
-    if facts and not problem:
-        encoded = labels if positive is None else signs
-        facts |= _tried(drawn, rows, encoded, median=facts["sigma"])
-        rare = rare_label(found["labels"])
-        if rare is not None and positive is not None:
-            trial = _trial_of_weights(drawn, rows, facts=facts)
-            scale = found["scale"]
-            facts |= _tried_weights(trial, labels, head=head, rare=rare.label, scale=scale)
-    return {**facts, "alignments": tuple(alignments), "unknown": tuple(unknown)}
+    rows = _narrowed(drawn, profile.scale or "none")
+    sample = _Sample(drawn, rows, head.labels[numbers])
+    profile = _with_distances(profile, sample)
+    profile = _with_alignments(profile, sample, asked)
+    if profile.sigma is None or profile.label_problem:
+        return profile
+    profile = _with_tried(profile, sample, profile.sigma)
+    rare = rare_label(profile.labels)
+    if rare is None or profile.positive is None:
+        return profile
+    return _with_tried_weights(profile, sample, head, rare.label)
+
+
+def _with_distances(profile: Profile, sample: _Sample) -> Profile:
+    """A profile with the median distance and the useful widths, or why these are not known."""
+    found = sigma_range(sample.rows)
+    if isinstance(found, str):
+        return replace(profile, unknown=(*profile.unknown, f"distances and σ: {found}"))
+    median, low, high = found
+    return replace(profile, sigma=median, sigma_low=low, sigma_high=high)
+
+
+def _with_alignments(profile: Profile, sample: _Sample, asked: float | None) -> Profile:
+    """A profile with A_T at the median distance and at the width `asked` for, or why not."""
+    if profile.label_problem:
+        return replace(profile, unknown=(*profile.unknown, f"A_T: {profile.label_problem}"))
+    if profile.positive is None:
+        reason = "A_T: requires two classes; --positive LABEL selects one"
+        return replace(profile, unknown=(*profile.unknown, reason))
+    wanted = [sigma for sigma in (profile.sigma, asked) if sigma is not None]
+    signs = sample.signs(profile.positive)
+    alignments, too_small = _alignments(sample.rows, signs, wanted, total=profile.rows)
+    reasons = [f"A_T at σ = {short(sigma)}: {TOO_SMALL}" for sigma in too_small]
+    unknown = (*profile.unknown, *reasons)
+    return replace(profile, alignments=tuple(alignments), unknown=unknown)
 
 
 def _alignments(
@@ -593,22 +610,15 @@ def _alignments(
     return found, too_small
 
 
-def _tried_weights(
-    trial: _TrialOfWeights,
-    labels: Floats,
-    *,
-    head: _Head,
-    rare: float,
-    scale: str,
-) -> dict[str, Any]:
-    """Fields on weights of the rare label; `labels` are those of the rows of the trial."""
-    tried = _try_weights(trial, labels == rare)
+def _with_tried_weights(profile: Profile, sample: _Sample, head: _Head, rare: float) -> Profile:
+    """A profile with F1 of a rare label for several weights of it, if that can be computed."""
+    trial = _trial_of_weights(profile, sample)
+    tried = _try_weights(trial, sample.labels == rare)
     if not tried:
-        return {}
-    return {
-        "tried_weights": tried,
-        "confirmed_weight": _is_confirmed(trial, head, rare, tried=tried, scale=scale),
-    }
+        return profile
+    scale = profile.scale or "none"
+    is_confirmed = _is_confirmed(trial, head, rare, tried=tried, scale=scale)
+    return replace(profile, tried_weights=tried, confirmed_weight=is_confirmed)
 
 
 def _narrowed(drawn: CsrRows, scale: str) -> CsrRows:
@@ -625,19 +635,17 @@ def _narrowed(drawn: CsrRows, scale: str) -> CsrRows:
     return rows
 
 
-def _tried(drawn: CsrRows, rows: CsrRows, encoded: Floats, *, median: float) -> dict[str, Any]:
-    """Fields on learners tried: with values of σ on scaled rows, and metron on rows as drawn."""
-    count = min(len(encoded), MOST_TRIED_ROWS)
-    first = slice(0, count)
-    rows_tried = sliced(drawn, first)
-    tally = try_learner("metron", rows_tried, encoded[first])
+def _with_tried(profile: Profile, sample: _Sample, median: float) -> Profile:
+    """A profile with learners tried: values of σ on scaled rows, and metron on rows as drawn."""
+    encoded = sample.labels
+    if profile.positive is not None:
+        encoded = sample.signs(profile.positive)
+    first = slice(0, min(len(encoded), MOST_TRIED_ROWS))
+    tally = try_learner("metron", sliced(sample.drawn, first), encoded[first])
     rate = None
     if tally is not None:
         rate = tally.mistakes / tally.rounds
-    return {
-        "tried": try_sigmas(rows, encoded, median),
-        "tried_metron": rate,
-    }
+    return replace(profile, tried=try_sigmas(sample.rows, encoded, median), tried_metron=rate)
 
 
 class _TrialOfWeights(NamedTuple):
@@ -662,15 +670,12 @@ class _TrialOfWeights(NamedTuple):
         return metrics_of(confusion).f1 or 0.0
 
 
-def _trial_of_weights(
-    drawn: CsrRows, rows: CsrRows, *, facts: Mapping[str, Any]
-) -> _TrialOfWeights:
-    """The better learner in `facts`: metron on rows as drawn, or the other on scaled rows."""
-    if is_best(facts["tried_metron"], facts["tried"]):
-        return _TrialOfWeights("metron", drawn, kernel=None)
-    sigma = best_sigma(facts["sigma"], facts["tried"])
-    kernel = Gaussian(sigma=sigma)
-    return _TrialOfWeights(SUGGESTED_LEARNER, rows, kernel)
+def _trial_of_weights(profile: Profile, sample: _Sample) -> _TrialOfWeights:
+    """The better learner so far: metron on rows as drawn, or the other on scaled rows."""
+    if profile.sigma is None or is_best(profile.tried_metron, profile.tried):
+        return _TrialOfWeights("metron", sample.drawn, kernel=None)
+    sigma = best_sigma(profile.sigma, profile.tried)
+    return _TrialOfWeights(SUGGESTED_LEARNER, sample.rows, Gaussian(sigma=sigma))
 
 
 def _try_weights(trial: _TrialOfWeights, is_rare: NDArray[np.bool_]) -> tuple[TriedWeight, ...]:

@@ -61,7 +61,7 @@ def test_a_value_is_accepted_as_tables_show_it(text: str) -> None:
 
 
 @pytest.mark.parametrize("rounds", [100, 12_345])
-def test_steps_that_depend_on_the_number_of_rounds(rounds: int) -> None:
+def test_steps_are_divided_by_the_number_of_rounds_or_its_root(rounds: int) -> None:
     wanted = [10.0**power / math.sqrt(rounds) for power in range(-3, 4)]
     assert values("step", "10^[-3:3]/sqrt(T)", "nogd", rounds) == pytest.approx(wanted, rel=1e-14)
     assert values("step", "2 / T, 0.5", "nogd", rounds) == [2 / rounds, 0.5]
@@ -125,7 +125,7 @@ def test_later_layers_win_and_a_learner_goes_before_all() -> None:
         *(([word], "-p takes NAME=VALUES", "") for word in ("budget", "budget=", "=4", "")),
     ],
 )
-def test_words_that_are_refused(words: list[str], problem: str, hint: str) -> None:
+def test_an_illegal_word_is_refused_with_a_hint(words: list[str], problem: str, hint: str) -> None:
     with pytest.raises(UserError) as refusal:
         choices(words, ["ahpatron", "perceptron"])
     assert problem in refusal.value.problem

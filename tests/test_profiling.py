@@ -69,11 +69,17 @@ def test_stored_zeros_change_nothing(matrix: Matrix, labels: Matrix) -> None:
     assert replace(found, sha256=expected.sha256) == expected
 
 
-def test_sigma_and_the_useful_range(matrix: Matrix, labels: Matrix) -> None:
+def test_the_median_sigma_is_the_median_of_the_distances(matrix: Matrix, labels: Matrix) -> None:
     found = profile(to_text(matrix, labels), scale="none")
     every = distances_of(matrix)
     apart = np.sort(every[every > 0])
     assert found.sigma == pytest.approx(apart[math.ceil(len(apart) / 2) - 1])
+
+
+def test_useful_widths_have_pairs_near_and_far(matrix: Matrix, labels: Matrix) -> None:
+    found = profile(to_text(matrix, labels), scale="none")
+    every = distances_of(matrix)
+    apart = every[every > 0]
     assert found.sigma_low
     assert found.sigma_high
 

@@ -190,7 +190,7 @@ def test_a_table_whose_header_has_colons_is_still_a_table(ahpatron: Ahpatron) ->
         assert ahpatron.run("t.txt", "--label", "y")["learner"] == "metron"
 
 
-def test_an_own_learner_with_a_table(ahpatron: Ahpatron) -> None:
+def test_an_own_learner_runs_on_a_table_if_it_is_named(ahpatron: Ahpatron) -> None:
     ahpatron.write("t.csv", table(EVERY["text"]))
     own = f"{OWN}:SmallestGoes"
     found = ahpatron.run("t.csv", *TABLE, "-l", own, "--sigma", 2)

@@ -109,7 +109,9 @@ def test_a_resumed_run_has_no_auc_and_predict_has(ahpatron: Ahpatron, rings: Pat
 
 
 @pytest.mark.parametrize("way", [(), ("--shuffle",)])
-def test_the_window_and_the_curve(ahpatron: Ahpatron, way: tuple[str, ...]) -> None:
+def test_recent_rates_and_drifts_are_those_of_the_predictions(
+    ahpatron: Ahpatron, way: tuple[str, ...]
+) -> None:
     """Labels turn into their opposite after 3,000 rounds."""
     turn = 3000
     rng = random.Random(1)

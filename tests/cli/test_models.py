@@ -91,7 +91,9 @@ def test_two_parts_are_one_run(ahpatron: Ahpatron, rings: Path, way: str, at: in
     assert_close(shown[1], shown[0])
 
 
-def test_parts_of_a_sparse_file_and_a_pipe(ahpatron: Ahpatron, sparse_text: Path) -> None:
+def test_the_second_part_of_a_sparse_file_may_come_from_a_pipe(
+    ahpatron: Ahpatron, sparse_text: Path
+) -> None:
     cut(ahpatron, sparse_text, 701)
     whole = ahpatron.json("run", sparse_text, "--sigma", "0.7")
     ahpatron("run", "a.svm", "--sigma", "0.7", "--save", "m.npz")
@@ -139,12 +141,17 @@ def test_a_wide_row_does_not_widen_those_before_it(ahpatron: Ahpatron) -> None:
     assert "--layout sparse" in refused
 
 
-def test_a_part_with_one_label_or_an_unknown_one(ahpatron: Ahpatron) -> None:
+def test_a_part_with_one_label_has_the_labels_of_the_model(ahpatron: Ahpatron) -> None:
     ahpatron.write("a.svm", "1 1:1\n2 1:2\n" * 20)
     ahpatron.write("b.svm", "1 1:1\n" * 5)
-    ahpatron.write("c.svm", "1 1:1\n3 1:1\n")
     ahpatron.succeed("run", "a.svm", "--save", "m.npz")
     assert ahpatron.json("run", "b.svm", "--resume", "m.npz")["data"]["labels"] == [1, 2]
+
+
+def test_a_part_with_an_unknown_label_is_refused_at_its_line(ahpatron: Ahpatron) -> None:
+    ahpatron.write("a.svm", "1 1:1\n2 1:2\n" * 20)
+    ahpatron.write("c.svm", "1 1:1\n3 1:1\n")
+    ahpatron.succeed("run", "a.svm", "--save", "m.npz")
     assert "c.svm:2" in ahpatron.refusal(65, "run", "c.svm", "--resume", "m.npz")
 
 
@@ -166,7 +173,9 @@ def test_scaling_is_the_models(ahpatron: Ahpatron, breast_cancer: Path, scale: s
     ahpatron.succeed("run", "wide.svm", "--resume", "m.npz", "--allow-new-features")
 
 
-def test_features_counted_from_0_after_features_counted_from_1(ahpatron: Ahpatron) -> None:
+def test_features_counted_from_0_cause_a_warning_if_those_of_the_model_are_not(
+    ahpatron: Ahpatron,
+) -> None:
     """A file alone cannot tell; that the model's files had no feature 0 is worth a warning."""
     ahpatron.write("one.svm", "+1 1:1 2:2\n-1 1:3\n")
     ahpatron.write("zero.svm", "+1 0:1 1:2\n-1 0:3\n")

@@ -109,7 +109,9 @@ def test_every_way_gives_the_same(ahpatron: Ahpatron, four: str) -> None:
     ahpatron.succeed(*command.split()[1:])
 
 
-def test_a_class_that_the_model_was_not_trained_on(ahpatron: Ahpatron, four: str) -> None:
+def test_a_class_that_the_model_does_not_know_is_refused_at_its_line(
+    ahpatron: Ahpatron, four: str
+) -> None:
     ahpatron.succeed("run", four, *OPTIONS, "--save", "m.npz")
     ahpatron.write("other.svm", text(20) + "8 1:0.5\n")
     for words in ("run other.svm --resume m.npz --save n.npz", "predict m.npz other.svm"):

@@ -30,12 +30,18 @@ def test_a_learner_in_a_file_is_run_beside_a_built_in_one(own: Ahpatron, rings: 
     assert mine["params"]["aggressiveness"] == 0.1
 
 
-def test_a_sweep_with_two_processes_and_a_configuration(own: Ahpatron, rings: Path) -> None:
-    grid = ("-l", LEARNER, "-l", "rbp", "-g", "budget=10,20", "--repeats", 2, "--limit", 200)
-    done = own.process("sweep", rings, *grid, "-j", 2, "--out", "two.jsonl")
+SWEPT = ("-l", LEARNER, "-l", "rbp", "-g", "budget=10,20", "--repeats", 2, "--limit", 200)
+
+
+def test_a_sweep_in_two_processes_has_the_results_of_one(own: Ahpatron, rings: Path) -> None:
+    done = own.process("sweep", rings, *SWEPT, "-j", 2, "--out", "two.jsonl")
     assert (done.code, done.err) == (0, "")
-    own.succeed("sweep", rings, *grid, "--out", "one.jsonl")
+    own.succeed("sweep", rings, *SWEPT, "--out", "one.jsonl")
     assert own.essence("one.jsonl") == own.essence("two.jsonl")
+
+
+def test_a_configuration_continues_a_sweep_of_an_own_learner(own: Ahpatron, rings: Path) -> None:
+    own.succeed("sweep", rings, *SWEPT, "--out", "one.jsonl")
     config = f"""
         data = ["{rings}"]
         learners = ["own.py:SmallestGoes", "rbp"]

@@ -286,7 +286,7 @@ def test_a_state_refuses_options_that_it_was_made_without(
 
 
 @pytest.mark.parametrize("option", ["resume", "checkpoint", "curve", "certify"])
-def test_options_that_a_state_excludes(ahpatron: Ahpatron, option: str) -> None:
+def test_a_state_excludes_other_ways_to_go_on(ahpatron: Ahpatron, option: str) -> None:
     value = [] if option == "certify" else ["m.npz"]
     assert "--state" in ahpatron.refusal(2, *STATE, f"--{option}", *value)
 

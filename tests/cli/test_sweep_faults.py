@@ -109,7 +109,9 @@ def test_a_lost_scheduler_leaves_a_file_that_resumes(
 
 
 @pytest.mark.slow
-def test_clusters_that_cannot_work(ahpatron: Ahpatron, rings: Path, cluster: Cluster) -> None:
+def test_a_cluster_that_cannot_work_is_refused_with_the_reason(
+    ahpatron: Ahpatron, rings: Path, cluster: Cluster
+) -> None:
     """No scheduler, no workers, workers with another version of the package."""
     words = ("sweep", rings, *MANY, "--out", "r.jsonl", "--scheduler")
     assert "tcp://127.0.0.1:1" in ahpatron.refusal(66, *words, "tcp://127.0.0.1:1")

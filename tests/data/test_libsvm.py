@@ -97,11 +97,15 @@ def test_rows_and_values_are_counted_without_comments_and_zeros() -> None:
     assert reader.faults == 0
 
 
-def test_limits_of_rows_and_features() -> None:
+def test_faults_behind_the_last_row_in_use_do_not_matter() -> None:
     text = GOOD + b"1 5:1\nx\n"
     for chunk_bytes in (1 << 20, 3):
         reader = SvmReader(source(text), Data(max_features=5, limit=3), chunk_bytes=chunk_bytes)
-        assert sum(len(chunk.labels) for chunk in reader) == 3
+        assert sum(len(batch.labels) for batch in reader) == 3
+
+
+def test_a_feature_beyond_the_limit_is_refused() -> None:
+    text = GOOD + b"1 5:1\n"
     with pytest.raises(UserError, match="must not exceed 4"):
         list(SvmReader(source(text), Data(max_features=4)))
 
@@ -160,7 +164,9 @@ def test_faults_of_unlabelled_rows_stand_where_they_are(
     [(b"1" * (1 << 20), 100), (b"<a href=x> " * 90_000, 20)],
     ids=("digits", "words"),
 )
-def test_endless_line_in_little_memory(tmp_path: Path, block: bytes, times: int) -> None:
+def test_an_endless_line_is_refused_in_little_memory(
+    tmp_path: Path, block: bytes, times: int
+) -> None:
     path = tmp_path / "d.svm"
     path.write_bytes(gzip.compress(GOOD) + gzip.compress(block, 1) * times)
     tracemalloc.start()

@@ -16,11 +16,14 @@ def example() -> np.ndarray:
     return X
 
 
-def test_minmax_and_standard_of_dense_rows() -> None:
-    X = example()
-    low, standard = (np.asarray(scaled(X, scale)) for scale in ("minmax", "standard"))
-    np.testing.assert_allclose(low.min(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(low.max(axis=0), [1, 1, 1, 1, 0, 1], atol=1e-12)
+def test_minmax_brings_dense_features_to_0_and_1() -> None:
+    found = np.asarray(scaled(example(), "minmax"))
+    np.testing.assert_allclose(found.min(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(found.max(axis=0), [1, 1, 1, 1, 0, 1], atol=1e-12)
+
+
+def test_standard_gives_dense_features_mean_0_and_deviation_1() -> None:
+    standard = np.asarray(scaled(example(), "standard"))
     np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(standard.std(axis=0), [1, 1, 1, 1, 0, 1], atol=1e-12)
 

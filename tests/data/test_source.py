@@ -67,16 +67,21 @@ def test_compression_is_found_by_content(tmp_path: Path, kind: str, name: str) -
 
 
 @packed_kinds
-def test_many_members_and_padding(tmp_path: Path, kind: str) -> None:
+def test_members_are_unpacked_one_after_the_other(tmp_path: Path, kind: str) -> None:
     pack = PACK[kind]
     data = b"".join(pack(TEXT[at : at + 30_000]) for at in range(0, len(TEXT), 30_000))
     data = pack(b"") + data + pack(b"")
     assert unpack(write(tmp_path, data)) == TEXT
+
+
+@packed_kinds
+def test_zeros_behind_the_last_member_are_padding(tmp_path: Path, kind: str) -> None:
+    data = PACK[kind](TEXT)
     assert unpack(write(tmp_path, data + bytes(512))) == TEXT
 
 
 @packed_kinds
-def test_truncated_at_many_places(tmp_path: Path, kind: str) -> None:
+def test_a_packed_file_that_is_cut_off_anywhere_is_refused(tmp_path: Path, kind: str) -> None:
     data = PACK[kind](TEXT[:3000])
     for length in {*range(6, 40), *range(40, len(data), 97), len(data) - 1}:
         refused(write(tmp_path, data[:length]), ExitCode.BAD_DATA)
@@ -156,7 +161,7 @@ def test_no_hash_of_a_pipe_that_was_not_read_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "gzip"])
-def test_a_pipe_with_a_slow_writer(kind: str) -> None:
+def test_all_rows_of_a_slow_writer_are_read_and_hashed(kind: str) -> None:
     data = PACK[kind](TEXT)
     receive, send = os.pipe()
 
@@ -169,7 +174,7 @@ def test_a_pipe_with_a_slow_writer(kind: str) -> None:
     writer = threading.Thread(target=write_slowly)
     writer.start()
     with Source(os.fdopen(receive, "rb", buffering=0), "pipe", closes=True) as source:
-        rows = sum(len(chunk.labels) for chunk in SvmReader(source, chunk_bytes=50_000))
+        rows = sum(len(batch.labels) for batch in SvmReader(source, chunk_bytes=50_000))
         assert (rows, source.size, source.waits) == (TEXT.count(b"\n"), None, True)
         assert source.sha256() == hashlib.sha256(data).hexdigest()
     writer.join()

@@ -171,7 +171,7 @@ def test_nothing_is_waited_for_if_the_file_cannot_be_read() -> None:
     assert "wait" not in str(refusal.value.hint)
 
 
-def test_one_writer_only(tmp_path: Path) -> None:
+def test_a_second_writer_is_refused_until_the_first_ends(tmp_path: Path) -> None:
     path = str(tmp_path / "r.jsonl")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", HOLD, path], **pipes) as holder:

@@ -177,7 +177,9 @@ def test_groups_are_the_largest() -> None:
         ([0.9, 0.8], [1.0, 1.0]),
     ],
 )
-def test_holm_worked_out_by_hand(p_values: list[float], corrected: list[float]) -> None:
+def test_corrections_of_holm_are_those_worked_out_by_hand(
+    p_values: list[float], corrected: list[float]
+) -> None:
     assert holm(p_values) == pytest.approx(corrected)
 
 

@@ -35,7 +35,7 @@ def rates(values: Sequence[float]) -> dict[tuple[int, int], float]:
         ([0.5, 0.75], [0.25, 0.5], 0.25, 0.0, 0.0),  # the same gap always
     ],
 )
-def test_differences_worked_out_by_hand(
+def test_differences_are_those_worked_out_by_hand(
     values: list[float], best: list[float], mean: float, se: float | None, p_value: float | None
 ) -> None:
     gap = compare(rates(values), rates(best))

@@ -13,10 +13,13 @@ SETUP = Setup("ahpatron", {}, "gaussian", {"sigma": 0.1})
 TASK = Trial(make_data(), SETUP, 0, 0, params_of(*SETUP.build()), "a.svm", Preparation())
 
 
-def test_the_identity_of_a_trial() -> None:
+def test_names_and_defaults_that_are_written_out_do_not_change_the_id_of_a_trial() -> None:
     assert replace(TASK, data=replace(TASK.data, path="x")).id == TASK.id  # a name decides nothing
     spelt_out = Setup("ahpatron", {"epsilon": 0.5}, "gaussian", {"sigma": 0.1})
     assert params_of(*spelt_out.build()) == TASK.params  # nor does a default said aloud
+
+
+def test_all_that_decides_the_outcome_changes_the_id_of_a_trial() -> None:
     changes = [{"limit": 10}, {"scale": "unit"}, {"shuffled": False}, {"sha256": "0"}]
     for changed in (
         *(replace(TASK, data=replace(TASK.data, **change)) for change in changes),

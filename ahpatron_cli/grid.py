@@ -83,7 +83,7 @@ def expand(
             text = axes[name][value]
             if text:
                 texts[name] = text
-        setup = Setup.of(learner, kernel, params, texts)
+        setup = Setup.of(learner, kernel, params=params, texts=texts)
         check(setup)
         yield setup
 
@@ -147,7 +147,7 @@ class _Grid:
             if text in words:
                 yield text, text
             else:
-                value = parse(self.shown, self.spec, text, words)
+                value = parse(self.shown, self.spec, text, words=words)
                 yield value, None
 
     def _relative_values(

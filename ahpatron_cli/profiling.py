@@ -104,9 +104,9 @@ def profile_of(
     reader = reader_of(source, preparation, faults=faults)
     overview = _overview_of_file(source, reader, table)
     tally, head = _read(reader, on_progress)
-    profile = _profile_of_file(source, reader, faults, overview)
+    profile = _profile_of_file(source, reader, faults=faults, overview=overview)
     if reader.rows_read:
-        profile = _with_labels(profile, tally, reader, positive)
+        profile = _with_labels(profile, tally, reader=reader, positive=positive)
         profile = _with_head(profile, head, reader, positive=positive, scale=scale)
         profile = _with_geometry(profile, head, seed=seed, asked=sigma)
     return _with_advice(profile, table)
@@ -176,7 +176,7 @@ def _profile_without_label(
     read_names(source, reader, on_fault=lambda fault: None)
     overview = _new_overview(reader.names, table)
     try:
-        _add_all(overview, reader, table, on_progress)
+        _add_all(overview, reader, table=table, on_progress=on_progress)
     except UserError as fault:
         faults.add_of_table(fault)
         stopped = True
@@ -564,7 +564,7 @@ def _with_geometry(profile: Profile, head: _Head, *, seed: int, asked: float | N
     rare = rare_label(profile.labels)
     if rare is None or profile.positive is None:
         return profile
-    return _with_tried_weights(profile, sample, head, rare.label)
+    return _with_tried_weights(profile, sample, head=head, rare=rare.label)
 
 
 def _with_distances(profile: Profile, sample: _Sample) -> Profile:

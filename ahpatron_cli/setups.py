@@ -139,7 +139,7 @@ def single_setups(learning: Learning, tables: Tables, given: Given, note: Note) 
     if not learners:
         learners = [default_learner(learning, tables, given)]
     kernel = one_of("kernel", learning.kernel, KERNELS)
-    layer = typed_layer(learning, given, learners, note)
+    layer = typed_layer(learning, given, learners=learners, note=note)
     setups = []
     for learner in learners:
         settings = expand(learner, kernel, [layer], rounds=None)
@@ -164,7 +164,7 @@ def typed_layer(
 
     `several`: a parameter may have several values, as in `sweep`.
     """
-    choices = _from_options(learning, given, learners, note)
+    choices = _from_options(learning, given, learners=learners, note=note)
     typed = [_choice(word, learners, several=several) for word in learning.param]
     check_names(typed, learners, learning.kernel)
     choices += typed

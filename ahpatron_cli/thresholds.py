@@ -225,7 +225,7 @@ def figures_of(
         mistakes=mistakes,
         mistake_rate=rate,
         confusion=counts,
-        metrics=metrics_of(counts, ranking, mean_loss, mean_brier),
+        metrics=metrics_of(counts, ranking, log_loss=mean_loss, brier=mean_brier),
         thresholds=thresholds.shown if thresholds else None,
         default=thresholds.default if thresholds else None,
         best_f1=thresholds.best_f1 if thresholds else None,

@@ -292,8 +292,10 @@ def run_live(
     settings = replace(settings, output=output)
     check_output(settings, job.paths)
     with ExitStack() as opened:
-        beginning = beginning_of(job, settings, options, opened)
-        session = LiveSession(continued(job, beginning), settings, stderr, beginning)
+        beginning = beginning_of(job, settings, options=options, opened=opened)
+        session = LiveSession(
+            continued(job, beginning), settings, stderr=stderr, beginning=beginning
+        )
         document, ending, curves = session.run()
         with deferred():
             export(output, [document], curves)

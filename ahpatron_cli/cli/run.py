@@ -65,12 +65,12 @@ def run(paths: Paths = None, *, settings: RunSettings) -> ExitCode:
 
         for note in notes:
             stderr.note(note)
-        return run_live(job, settings, decisive(settings), stderr)
+        return run_live(job, settings, options=decisive(settings), stderr=stderr)
     check_output(settings, job.paths)
     saved = _saved_run(job, settings, stderr)
     for note in [*notes, *_without_effect(job, settings)]:
         stderr.note(note)
-    session = _play(job, saved, settings, stderr)
+    session = _play(job, saved, settings=settings, stderr=stderr)
     max_rate = settings.live.max_rate
     return session.ending.exit_code(session.documents, max_rate=max_rate, stderr=stderr)
 

@@ -131,9 +131,9 @@ class Scorer:
                 mistakes = f"{counts.mistakes:,} mistakes" if counts.rounds else ""
                 show(source.position, mistakes)
             ended_by = watch.ended_by
-        self._note(path, dataset, run, counts)
+        self._note(path, dataset, run=run, counts=counts)
         if counts.ranking is not None:
-            self.figures.append(self._figures_of(path, run, counts, counts.ranking))
+            self.figures.append(self._figures_of(path, run, counts=counts, ranking=counts.ranking))
         return ended_by
 
     def _answers(self, run: Run, batch: Batch) -> Answers:

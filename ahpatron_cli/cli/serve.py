@@ -73,17 +73,17 @@ def serve(*, settings: ServeSettings) -> ExitCode:
     check_output(asked, inputs=[])
     job = job_of(asked, setups_of(asked, stderr.note), [NAME])
     with ExitStack() as opened:
-        beginning = beginning_of(job, asked, decisive(asked), opened)
+        beginning = beginning_of(job, asked, options=decisive(asked), opened=opened)
         if beginning.state is not None and beginning.model is None:
             stderr.note(f"there is no state in {beginning.state.path} yet: a new learner begins")
         columns = _columns(settings.tables, beginning.model)
         listening = opened.enter_context(_listening(settings.server))
-        front = _Front(listening, settings.server, columns, token, stderr)
+        front = _Front(listening, settings.server, columns=columns, token=token, stderr=stderr)
         session = ServedSession(
             continued(job, beginning),
             asked,
-            stderr,
-            beginning,
+            stderr=stderr,
+            beginning=beginning,
             exchange=Exchange(),
             on_start=lambda: front.start(session),
             on_stop=front.stop,

@@ -237,7 +237,7 @@ class FileSession:
         setups = [run.setup for run in runs]
         tasks = list(product(setups, range(options.repeats)))
         if options.jobs > 1 and len(tasks) > 1 and self.predictions is None:
-            return run_parallel(dataset, tasks, options, progress.show_passes)
+            return run_parallel(dataset, tasks, options=options, show=progress.show_passes)
         begun = list(runs)
         runs.clear()  # a learner that has finished is let go
         results = []

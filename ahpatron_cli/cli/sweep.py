@@ -64,8 +64,8 @@ def sweep(paths: Paths = None, *, settings: SweepSettings) -> ExitCode:
             print_estimate(search, stored_trials(path), settings.order.jobs)
             return ExitCode.OK
         with _results_file(settings, search) as results:
-            outcomes = _run(search, results, run, stderr)
-    return _show(search, results, outcomes, settings, stderr)
+            outcomes = _run(search, results, run=run, stderr=stderr)
+    return _show(search, results, outcomes=outcomes, settings=settings, stderr=stderr)
 
 
 def _check(settings: SweepSettings) -> None:

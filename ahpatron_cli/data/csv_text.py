@@ -322,7 +322,7 @@ class CsvReader(TextReader):
         begins = positions.begins[:, part].ravel()
         ends = positions.ends[:, part].ravel()
         names = [self.names[column] for column in columns]
-        self._note_leading_zeros(positions, begins, ends, names)
+        self._note_leading_zeros(positions, begins, ends, names=names)
         values = None
         others = np.empty(0, dtype=np.int64)
         if self._spelling.sign is None and _has_many_exponents(positions, len(begins)):

@@ -47,7 +47,7 @@ class LiveTableReader(Reader):
         may_grow: bool = True,
         has_late_labels: bool = False,
     ) -> None:
-        super().__init__(source, data, on_wait, on_faulty_row)
+        super().__init__(source, data, on_wait=on_wait, on_faulty_row=on_faulty_row)
         self._has_late_labels = has_late_labels
         self._line = 1
         on_long_line = None if on_faulty_row is None else self._skip_long_line
@@ -67,7 +67,7 @@ class LiveTableReader(Reader):
             room = data.max_features
             if data.layout != "sparse":
                 room = min(room, DENSE_WIDTH - 1)
-            self._growth = Growth(self.schema, options, room, self._reader.path)
+            self._growth = Growth(self.schema, options, max_features=room, path=self._reader.path)
             if not self._reader.may_lack_columns:
                 self.schema.check_any_column(self._reader.names, self._reader.path)
         elif not self._reader.may_lack_columns:

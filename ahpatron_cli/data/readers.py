@@ -59,7 +59,7 @@ def reader_of(
         problem = "this is a table, and the model was trained on LIBSVM text"
         hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
         raise bad_data(problem, source.name, hint=hint)
-    if faults is None and _is_live(source, preparation, schema, on_faulty_row):
+    if faults is None and _is_live(source, preparation, schema=schema, on_faulty_row=on_faulty_row):
         return _live_reader(
             source, preparation, schema, on_wait=on_wait, on_faulty_row=on_faulty_row
         )
@@ -94,8 +94,8 @@ def _live_reader(
     return LiveTableReader(
         source,
         preparation.table,
-        schema,
-        preparation.data,
+        schema=schema,
+        data=preparation.data,
         on_wait=on_wait,
         on_faulty_row=on_faulty_row,
         may_grow=preparation.may_grow and not source.rereadable,

@@ -436,7 +436,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
 
         Values of the columns `copied` are those of the cells, unchanged.
         """
-        parts = list(self._parts(cells, path, unseen, copied))
+        parts = list(self._parts(cells, path, unseen=unseen, copied=copied))
         count = len(cells.lines)
         width = len(self.features) + 1
         return FeatureColumns(parts, count, width)
@@ -459,7 +459,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
                 row = np.argmax(absent)
                 line = int(cells.lines[row])
                 raise no_value(name, path, line)
-            yield from self._features_of(column, found, absent, start, gaps=gaps)
+            yield from self._features_of(column, found, absent=absent, start=start, gaps=gaps)
             if column.kind == "category":
                 _count_unknown(found, name, unseen)
             elif column.kind == "date":

@@ -292,7 +292,7 @@ class Service:
             if key and (key in self.remembered or key in new):
                 problem = f"the row with the id {key!r} is already waiting for its label"
                 hint = "give each row an id of its own, and send its label without other cells"
-                error = self._bad_id(batch, number, problem, hint)
+                error = self._bad_id(batch, number, problem=problem, hint=hint)
                 refusal = _refusal(batch, number, error)
                 return number, refusal._replace(is_waiting=True)
             if np.isnan(batch.labels[number]):
@@ -325,7 +325,7 @@ class Service:
             "it never came, has had its label, or was forgotten; "
             f"the last {self.remembered.limit:,} rows are remembered (--pending N)"
         )
-        return self._bad_id(batch, number, problem, hint)
+        return self._bad_id(batch, number, problem=problem, hint=hint)
 
     def _bad_id(self, batch: Batch, number: int, problem: str, hint: str) -> UserError:
         """The error of a row whose id does not fit the rows that wait."""

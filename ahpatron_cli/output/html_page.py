@@ -49,7 +49,7 @@ def write_page(
         names = pictures.axes_of(summary.datasets)
         pictures.check_axis(x, names)
     today = datetime.now(UTC)
-    page = to_html(summary, today.strftime("%Y-%m-%d"), x, chosen)
+    page = to_html(summary, today.strftime("%Y-%m-%d"), x=x, chosen=chosen)
     write_atomically(path, page)
 
 
@@ -181,7 +181,7 @@ def _dataset(
     yield _definitions(facts)
     if pictures.has_matplotlib():
         drawn = list[str]()
-        for caption, draw in pictures.panels(found, x, looks, chosen):
+        for caption, draw in pictures.panels(found, x, by_learner=looks, chosen=chosen):
             draw_figure = partial(pictures.one_panel, draw, len(looks))
             drawn.append(_figure(draw_figure, caption))
         figures = "\n".join(drawn)

@@ -500,7 +500,7 @@ def draw_sweep(
     """Figure of a sweep: mean ranks on top, then a row per data set (parameter, time)."""
     by_learner = looks(learners_of(summary))
     has_ranks = "ranks" in chosen and summary.ranks.p_value is not None
-    drawn = [panels(found, x, by_learner, chosen) for found in summary.datasets]
+    drawn = [panels(found, x, by_learner=by_learner, chosen=chosen) for found in summary.datasets]
     widest = max(map(len, drawn))
     first = 1 if has_ranks else 0
     rows = first

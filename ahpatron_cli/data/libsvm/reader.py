@@ -72,7 +72,7 @@ class SvmReader(Reader):
         may_lack_labels: bool = False,
         on_wait: Callable[[int], None] = lambda rows: None,
     ) -> None:
-        super().__init__(source, data, on_wait, on_faulty_row)
+        super().__init__(source, data, on_wait=on_wait, on_faulty_row=on_faulty_row)
         self._chunk_bytes = chunk_bytes
         self._on_fault = on_fault
         self._may_lack_labels = may_lack_labels

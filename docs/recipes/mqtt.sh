@@ -3,15 +3,17 @@
 #
 #   BROKER=localhost PORT=1883 ./mqtt.sh
 #
-# QoS 2 and sessions that the broker remembers (-c, -i NAME), of readers and of writers, bring each
-# message once, also if the broker is restarted in between (but not if it is killed): the program that
-# writes the payments needs them, too. SIGTERM to the reader ends the stream: `kill $(cat reader.pid)`.
+# The broker remembers the sessions of readers and of writers (-c, -i NAME), so that a restart of the
+# broker loses nothing (but a kill may): the program that writes the payments needs `-q 2 -c -i NAME`,
+# too. The reader has QoS 1, as with QoS 2 mosquitto_sub drops a message that it is confirming when
+# the connection breaks. Messages that come twice are faults, which are left out: the id is waiting, or
+# its label is known. SIGTERM to the reader ends the stream: `kill $(cat reader.pid)`.
 set -o pipefail
-broker=(-h "${BROKER:-localhost}" -p "${PORT:-1883}" -q 2 -c)
+broker=(-h "${BROKER:-localhost}" -p "${PORT:-1883}" -c)
 (
     echo "$BASHPID" > reader.pid
-    exec mosquitto_sub "${broker[@]}" -i payments-reader -t payments
+    exec mosquitto_sub "${broker[@]}" -q 1 -i payments-reader -t payments
 ) |
     ahpatron run - --label fraud --classes no,yes --id payment --state fraud.npz --answers jsonl \
         --on-fault skip --rejects rejects.jsonl --quiet |
-    mosquitto_pub "${broker[@]}" -i payments-answers -t answers -l
+    mosquitto_pub "${broker[@]}" -q 2 -i payments-answers -t answers -l

@@ -229,7 +229,7 @@ def run_on_late_zeros(ahpatron: Ahpatron, cost: str) -> Outcome:
         process.stdin.write(data(1, 1))
         process.stdin.flush()
         wait_until_read(process)
-        out, err = process.communicate(data(0, 1, 0), timeout=60)
+        out, err = process.communicate(data(0, 1, 0), timeout=300)
     return Outcome(process.returncode, out, err)
 
 
@@ -327,7 +327,7 @@ def run_in_two_parts(
         process.stdin.flush()
         for _ in range(len(first) + 1):
             process.stdout.readline()
-        out, err = process.communicate("".join(second), timeout=60)
+        out, err = process.communicate("".join(second), timeout=300)
     return Outcome(process.returncode, out, err)
 
 

@@ -42,7 +42,7 @@ class Live:
 
     def end(self) -> tuple[int, str, str]:
         """Close the pipe: exit code, and the rest of both streams."""
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=300)
         return self.process.returncode, out.decode(), err.decode()
 
 

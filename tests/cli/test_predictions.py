@@ -117,7 +117,7 @@ def without_a_reader(ahpatron: Ahpatron, lines: list[str], *options: object) -> 
             process.stdin.write("".join(lines[100:200]))
             process.stdin.close()
         said = process.stderr.read()
-        return process.wait(timeout=60), said
+        return process.wait(timeout=300), said
 
 
 @pytest.mark.parametrize("option", ["--save"])

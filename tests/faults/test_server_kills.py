@@ -133,7 +133,7 @@ def test_a_server_that_is_ended_loses_no_row_that_was_answered(tmp_path: Path, c
         ending.start()
         answered = client.send(served, first, first + 3 * SIZE)
         ending.join()
-        code, err = served.process.wait(60), served.kill()
+        code, err = served.process.wait(300), served.kill()
         assert code == 128 + number
         assert "Traceback" not in err
         assert client.done == answered

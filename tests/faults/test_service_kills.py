@@ -70,7 +70,7 @@ class Stream:
         """All lines that are left; the numbers of the state."""
         with self.life(len(self.lines)) as service:
             service.stdin.close()
-            assert service.wait(60) == 0
+            assert service.wait(300) == 0
         return numbers(self.path)
 
 
@@ -128,7 +128,7 @@ def test_a_service_that_is_ended_loses_nothing(
             stream.send(service, lines[until])  # which may be learned, or not
             time.sleep(draw.random() * 0.003)
             service.send_signal(number)
-            assert service.wait(60) == codes[number]
+            assert service.wait(300) == codes[number]
         assert stream.learned[-1] in (until, until + 1)
     assert figures(stream.finish()) == figures(whole(ahpatron, lines))
 
@@ -146,7 +146,7 @@ def test_a_service_whose_reader_goes_away_loses_nothing(
             service.stdout.close()
             with suppress(BrokenPipeError):
                 stream.send(service, lines[until])
-            assert service.wait(60) == 141
+            assert service.wait(300) == 141
         assert stream.learned[-1] == until + 1
     assert figures(stream.finish()) == figures(whole(ahpatron, lines))
 
@@ -171,14 +171,14 @@ def test_a_full_disk_leaves_the_state_as_it_was(
     stream = Stream(ahpatron, lines)
     with stream.life(EVERY) as service:
         service.stdin.close()
-        assert service.wait(60) == 0
+        assert service.wait(300) == 0
     for _ in range(count):
         before = stream.path.read_bytes()
         until = stream.done + draw.randrange(1, 3 * EVERY)
         limit = small_files(draw.randrange(1, len(before)))
         with stream.life(until, preexec_fn=limit) as service:
             service.stdin.close()
-            assert service.wait(60) == 74
+            assert service.wait(300) == 74
         assert stream.path.read_bytes() == before
     assert figures(stream.finish()) == figures(whole(ahpatron, lines))
 
@@ -195,5 +195,5 @@ def test_of_two_services_on_one_state_one_is_refused(
             assert ahpatron(*stream.command, stdin=lines[0]).code == 75
             assert (stream.path.read_bytes() if stream.path.exists() else b"") == before
             service.stdin.close()
-            assert service.wait(60) == 0
+            assert service.wait(300) == 0
     assert figures(stream.finish()) == figures(whole(ahpatron, lines))

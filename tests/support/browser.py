@@ -18,7 +18,7 @@ FLAGS = (
     " --disable-background-networking --disable-component-update --disable-sync"
     " --remote-debugging-pipe"
 )
-PATIENCE = 60
+PATIENCE = 300
 
 needs_browser = pytest.mark.skipif(
     not CHROMIUM, reason="no browser to open pages in: apt-get install chromium"

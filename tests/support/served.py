@@ -14,7 +14,7 @@ from typing import Any
 
 COMMAND = [sys.executable, "-m", "ahpatron_cli", "serve", "--port", "0"]
 JSON = {"Content-Type": "application/json"}
-PATIENCE = 60
+PATIENCE = 300
 
 
 @dataclass

@@ -280,15 +280,10 @@ class _Column:
             others = present - counts[kind]
         text = None
         rows = None
-        like = None
-        example = None
+        seems = self.statistics.resemblance if kind == "category" else None
         is_id_type = kind == "number" and self._is_whole
         if kind == "category":
             ((text, rows),) = self.statistics.categories.most_common(1)
-            seems = self.statistics.resemblance
-            if seems is not None:
-                like = seems.kind
-                example = seems.example
             is_id_type = True
         differ = present >= FEWEST_ROWS and not self._repeats
         return ColumnOverview(
@@ -305,8 +300,8 @@ class _Column:
             most_frequent_rows=rows,
             constant=constant,
             like_id=differ and is_id_type,
-            like=like,
-            like_example=example,
+            like=seems.kind if seems else None,
+            like_example=seems.example if seems else None,
             mistake_rate=rate,
         )
 

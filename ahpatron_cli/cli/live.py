@@ -165,13 +165,8 @@ class LiveSession:
 
     def _begin(self, source: Source, opened: ExitStack) -> LiveStream:
         """Read the first rows, and make or restore the learner."""
-        live = self.settings.live
-        skips = live.on_fault == "skip"
-        rejects = None
-        if live.rejects is not None:
-            rejects = AppendedLines(live.rejects)
-            opened.callback(rejects.close)
-        faulty = FaultyLines(self.stderr, self.monitor, rejects)
+        skips = self.settings.live.on_fault == "skip"
+        faulty = self._faulty_lines(opened)
         preparation = replace(self.job.stream_preparation, has_late_labels=True)
         reader = reader_of(
             source,
@@ -188,9 +183,22 @@ class LiveSession:
             first_faults.answer()
             faulty.report_rest()
             raise
-        answers = first_faults.answers
-        if answers is not None:
-            answers.know_labels(may_appear=dataset.encoder.labels.may_appear)
+        if first_faults.answers is not None:
+            first_faults.answers.know_labels(may_appear=dataset.encoder.labels.may_appear)
+        begun = self._stream(dataset, first_faults.answers, faulty=faulty, skips=skips)
+        for refusal in first_faults.refused:
+            begun.note_refused(refusal)
+        return begun
+
+    def _stream(
+        self,
+        dataset: StreamedRows,
+        answers: AnswerWriter | None,
+        *,
+        faulty: FaultyLines,
+        skips: bool,
+    ) -> LiveStream:
+        """The stream that has begun, with its service."""
         figures_every = self.settings.output.window or FIGURES_EVERY
         service = self._service(dataset, figures_every)
         saving = self.make_saving(service, dataset)
@@ -198,7 +206,7 @@ class LiveSession:
         figures = LiveFigures(self.monitor, service, saving, every=figures_every)
         self._note_continuing(service)
         figures.log_start()
-        begun = LiveStream(
+        return LiveStream(
             dataset,
             service,
             answers=answers,
@@ -209,9 +217,15 @@ class LiveSession:
             progress=self.progress,
             on_answers=self.note_answers,
         )
-        for refusal in first_faults.refused:
-            begun.note_refused(refusal)
-        return begun
+
+    def _faulty_lines(self, opened: ExitStack) -> FaultyLines:
+        """The faulty lines that are left out, with the file of --rejects if there is one."""
+        path = self.settings.live.rejects
+        rejects = None
+        if path is not None:
+            rejects = AppendedLines(path)
+            opened.callback(rejects.close)
+        return FaultyLines(self.stderr, self.monitor, rejects)
 
     def _service(self, dataset: StreamedRows, figures_every: int) -> Service:
         """The service, which stops at rounds at which something is due."""

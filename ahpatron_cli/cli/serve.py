@@ -25,6 +25,7 @@ from ahpatron_cli.signals import raise_on_signals, watch
 if TYPE_CHECKING:
     import uvicorn
 
+    from ahpatron_cli.cli.live_beginning import Beginning
     from ahpatron_cli.cli.server.app import Columns
     from ahpatron_cli.cli.server.exchange import Exchange
     from ahpatron_cli.cli.server.session import ServedSession
@@ -74,8 +75,7 @@ def serve(*, settings: ServeSettings) -> ExitCode:
     job = job_of(asked, setups_of(asked, stderr.note), [NAME])
     with ExitStack() as opened:
         beginning = beginning_of(job, asked, options=decisive(asked), opened=opened)
-        if beginning.state is not None and beginning.model is None:
-            stderr.note(f"there is no state in {beginning.state.path} yet: a new learner begins")
+        _note_new_state(beginning, stderr)
         columns = _columns(settings.tables, beginning.model)
         listening = opened.enter_context(_listening(settings.server))
         front = _Front(listening, settings.server, columns=columns, token=token, stderr=stderr)
@@ -89,6 +89,12 @@ def serve(*, settings: ServeSettings) -> ExitCode:
             on_stop=front.stop,
         )
         return _run(session, front)
+
+
+def _note_new_state(beginning: Beginning, stderr: Stderr) -> None:
+    """Say that there was no state, as a mistyped path would begin another one."""
+    if beginning.state is not None and beginning.model is None:
+        stderr.note(f"there is no state in {beginning.state.path} yet: a new learner begins")
 
 
 def _check_label(settings: ServeSettings) -> None:

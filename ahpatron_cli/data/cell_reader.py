@@ -25,6 +25,8 @@ class CellReader(ABC):
 
     may_lack_columns: ClassVar[bool] = False
     """Whether rows may lack columns, as objects may lack keys: such a cell is missing."""
+    row_format: ClassVar[RowFormat] = "csv"
+    """In which format rows of a stream are answered."""
     names: list[str]
     """Names of the columns, as far as they are known."""
 
@@ -53,9 +55,6 @@ class CellReader(ABC):
 
 class TextReader(CellReader):
     """Reader of a format that is text, whose rows can be read as they arrive."""
-
-    row_format: ClassVar[RowFormat]
-    """In which format rows of a live stream are answered."""
 
     @property
     @abstractmethod

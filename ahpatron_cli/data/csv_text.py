@@ -167,8 +167,6 @@ class CsvReader(TextReader):
     without it, the fault is raised.
     """
 
-    row_format = "csv"
-
     def __init__(
         self,
         read: Callable[[int], bytes],

@@ -14,9 +14,8 @@ from itertools import chain
 import msgspec
 import numpy as np
 
-from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch, FileInfo, Reader
-from ahpatron_cli.data.cell_reader import CellReader, OnFault
+from ahpatron_cli.data.cell_reader import CellReader, OnFault, TextReader
 from ahpatron_cli.data.cells import (
     DEFAULT_SPELLING,
     MISSING,
@@ -85,11 +84,9 @@ class TableReader(Reader):
         """Number of rows with an id, a label and no other cell, which are not late labels here."""
         self._head: list[Cells] = []
         """The first rows of a pipe, from which its schema was inferred."""
-        if isinstance(self._reader, JsonReader):
-            self.format = "jsonl"
-        remarks: tuple[str, ...] = ()
-        if not isinstance(self._reader, ArrowReader):  # whose numbers have no spelling
-            remarks = self._spelling.notes
+        self.format = self._reader.row_format
+        # numbers of other formats have no spelling
+        remarks = self._spelling.notes if isinstance(self._reader, TextReader) else ()
         if schema is None:
             found = self._infer(options)
             schema = found.schema

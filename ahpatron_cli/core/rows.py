@@ -39,8 +39,11 @@ class CsrRows:
     @property
     def owners(self) -> Integers:
         """Row number of each stored value."""
-        lengths = np.diff(self.indptr)
-        numbers = np.arange(len(self))
+        count = len(self)
+        if count == 1:  # a stream has many of them, one by one
+            return np.zeros(len(self.columns), dtype=np.int64)
+        lengths = self.indptr[1:] - self.indptr[:-1]
+        numbers = np.arange(count)
         return np.repeat(numbers, lengths)
 
     def slice(self, start: int, stop: int) -> CsrRows:

@@ -173,6 +173,7 @@ def _profile_without_label(
     faults = _Faults(source.name)
     stopped = False
     reader = open_reader(source, faults.add_of_table, table.spelling)
+    reader.undivided = table.undivided(None)
     read_names(source, reader, on_fault=lambda fault: None)
     overview = _new_overview(reader.names, table)
     try:

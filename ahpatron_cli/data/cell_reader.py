@@ -29,6 +29,8 @@ class CellReader(ABC):
     """In which format rows of a stream are answered."""
     names: list[str]
     """Names of the columns, as far as they are known."""
+    undivided: Collection[str] = ()
+    """Columns whose cells may not be objects or lists: those of labels and ids."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -253,6 +253,9 @@ class JsonReader(TextReader):
             raise bad_data(problem, self.path, line)
         for key, cell in row.items():
             name = prefix + key
+            if isinstance(cell, dict | list) and name.strip() in self.undivided:
+                problem = f"{name!r}, a label or an id, must be one value, not an object or a list"
+                raise bad_data(problem, self.path, line, field=name)
             if isinstance(cell, dict):
                 yield from self._leaves(cell, f"{name}.", depth - 1, line=line)
             elif isinstance(cell, list):

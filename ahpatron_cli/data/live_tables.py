@@ -53,6 +53,7 @@ class LiveTableReader(Reader):
         on_long_line = None if on_faulty_row is None else self._skip_long_line
         self._spelling = options.spelling_for(schema)
         self._reader = open_live(source, on_long_line, self._spelling)
+        self._reader.undivided = options.undivided(schema)
         self.format = self._reader.row_format
         self.header_lines = self._reader.line - 1
         self._categories = frozenset(options.category)

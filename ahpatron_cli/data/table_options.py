@@ -72,6 +72,13 @@ class TableOptions(Tables):
         single = [name for name in (self.label, self.id) if name]
         return {*single, *self.drop, *self.category}
 
+    def undivided(self, schema: Schema | None) -> set[str]:
+        """The columns of labels and ids, also those of a model: their cells are single values."""
+        names = [self.label, self.id]
+        if schema is not None:
+            names += [schema.label, schema.id]
+        return {name for name in names if name}
+
     def check(self, names: list[str], path: str) -> None:
         """Refuse options that do not fit a table with these columns."""
         if self.label is None:

@@ -74,6 +74,7 @@ class TableReader(Reader):
         self._categories = frozenset(options.category)
         self._spelling = options.spelling_for(schema)
         self._reader = open_reader(source, self._report_if_asked, self._spelling)
+        self._reader.undivided = options.undivided(schema)
         self.unseen = Unseen()
         """Counts of cells that did not occur in training."""
         self.numeric: dict[str, bool] = {}
@@ -146,6 +147,7 @@ class TableReader(Reader):
             on_fault = None if self._on_fault is None else _ignore
             reader = open_reader(again, on_fault, self._spelling)
             reader.names = self._reader.names
+            reader.undivided = self._reader.undivided
             if isinstance(reader, JsonReader):
                 reader.expected = set(reader.names)
             text = _columns_of_text(options)
@@ -336,6 +338,7 @@ def read_names(source: Source, reader: CellReader, on_fault: OnFault) -> None:
         return
     with open_source(source.name) as again:
         whole = JsonReader(again, on_fault)
+        whole.undivided = reader.undivided
         whole.read_names()
     reader.names = whole.names
 

@@ -10,6 +10,7 @@ import pytest
 
 from ahpatron_cli.data.cells import Texts
 from ahpatron_cli.data.json_lines import CHUNK_BYTES, JsonReader
+from ahpatron_cli.data.live_tables import LiveTableReader
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.data.table_options import TableOptions
 from ahpatron_cli.data.tables import TableReader
@@ -128,3 +129,24 @@ def test_wide_lines_of_a_file_are_read_many_at_once(tmp_path: Path) -> None:
         lines = [cells.lines.tolist() for cells in JsonReader(source).batches({"column 0"}, ())]
     assert [*chain.from_iterable(lines)] == [*range(1, 401)]
     assert len(lines[0]) >= 150
+
+
+@pytest.mark.parametrize("cell", ['{"b": 1}', "[1]"])
+@pytest.mark.parametrize("column", ["y", "key"])
+def test_labels_and_ids_are_single_values(tmp_path: Path, column: str, cell: str) -> None:
+    """Else the label of a row would become a feature of it."""
+    path = tmp_path / "rows.jsonl"
+    first = '{"a": 1, "y": 1, "key": "k1"}\n{"a": 2, "y": 0, "key": "k2"}\n'
+    row = {"a": "3", "y": "1", "key": '"k3"', column: cell}
+    cells = ", ".join(f'"{name}": {value}' for name, value in row.items())
+    path.write_text(f"{first}{{{cells}}}\n")
+    options = TableOptions(label="y", id="key")
+    for kind in (TableReader, LiveTableReader):
+        with (
+            pytest.raises(UserError, match="one value") as refused,
+            open_source(str(path)) as source,
+        ):
+            list(kind(source, options))
+        place = refused.value.place
+        assert place is not None
+        assert (place.line, place.field) == (3, column)

@@ -82,6 +82,18 @@ def as_text(kind: pa.DataType, *values: Any) -> Labels:
     return Labels(values, kind, shown=texts, in_python=texts)
 
 
+def is_written(kind: pa.DataType) -> bool:
+    """Whether the installed pyarrow writes columns of this kind to Parquet."""
+    empty = pa.table({"column": pa.array([], kind)})
+    try:
+        pa.parquet.write_table(empty, pa.BufferOutputStream())
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
+
+
+TEXT_VIEW = pa.string_view() if is_written(pa.string_view()) else pa.string()
+
 LABELS = (
     as_written(pa.int64(), 0, 1),
     as_written(pa.int8(), 1, 2),
@@ -91,7 +103,7 @@ LABELS = (
     as_written(pa.string(), "no", "yes"),
     as_written(pa.large_string(), "b", "a", "c"),
     Labels(("-1", "+1"), pa.string(), shown=("+1", "-1"), in_python=(-1, 1)),
-    as_written(pa.string_view(), "007", "012"),
+    as_written(TEXT_VIEW, "007", "012"),
     as_written(pa.string(), "1E2", "100", "5"),
     as_text(pa.int64(), 2**53, 2**53 + 1),
     as_written(pa.bool_(), False, True),

@@ -86,8 +86,7 @@ class TableReader(Reader):
         self._head: list[Cells] = []
         """The first rows of a pipe, from which its schema was inferred."""
         self.format = self._reader.row_format
-        # numbers of other formats have no spelling
-        remarks = self._spelling.notes if isinstance(self._reader, TextReader) else ()
+        remarks = self._remarks()
         if schema is None:
             found = self._infer(options)
             schema = found.schema
@@ -96,6 +95,12 @@ class TableReader(Reader):
         """The schema of the table."""
         self._check_columns()
         self.info = FileInfo(len(schema.features), remarks=remarks)
+
+    def _remarks(self) -> tuple[str, ...]:
+        """Notes on how numbers and dates are written, which only formats of text have."""
+        if isinstance(self._reader, TextReader):
+            return self._spelling.notes
+        return ()
 
     def _check_columns(self) -> None:
         """Refuse a table without the columns of the schema."""

@@ -132,6 +132,7 @@ def _overview_of_file(source: Source, reader: Reader, table: TableOptions) -> Ov
         return overview
     with open_source(source.name) as again:
         cells = open_reader(again, lambda fault: None, table.spelling)
+        cells.undivided = table.undivided(None)
         read_names(again, cells, on_fault=lambda fault: None)
         overview = _new_overview(cells.names, table)
         with suppress(UserError):  # the reader reports it

@@ -285,3 +285,14 @@ def test_json_lines_are_described_like_a_table(ahpatron: Ahpatron) -> None:
     assert found["country"]["type"] == "category"
     labelled = columns_of(ahpatron, "t.jsonl", "--label", "churn", "--id", "id")
     assert labelled["late"]["mistake_rate"] < 0.1
+
+
+def test_a_line_whose_label_is_an_object_is_not_described(ahpatron: Ahpatron) -> None:
+    rows = [{"a": i, "y": i % 2} for i in range(20)]
+    faulty = {"a": 20, "y": {"b": 1}}
+    lines = [json.dumps(row) + "\n" for row in [*rows, faulty]]
+    ahpatron.write("t.jsonl", "".join(lines))
+    found = columns_of(ahpatron, "t.jsonl", "--label", "y")
+    assert list(found) == ["a", "y"]
+    assert found["y"]["missing"] == 0
+    assert found["a"]["distinct"] == len(rows)

@@ -197,7 +197,7 @@ class LiveTableReader(Reader):
         return not self._growth.has_columns(cells.columns)
 
     def _refuse(self, raw: bytes, line: int, fault: UserError, cells: Cells | None) -> None:
-        """Report a faulty line, or raise its fault; with its cells if they could be told apart."""
+        """Report a faulty line, or raise its fault; with its cells if it has been parsed."""
         if self.on_faulty_row is None:
             raise fault
         text = raw.removesuffix(b"\n").removesuffix(b"\r")

@@ -18,7 +18,7 @@ _REFUSALS = {
     415: "The body is not said to be JSON.",
     429: "Too many requests wait; try again after the seconds in Retry-After.",
     431: "The headers are too large.",
-    503: "The server is stopping, or the learner has not begun: it lacks its first rows.",
+    503: "The server is stopping, or the learner waits for its first rows.",
 }
 """Each status but 200, and what it means."""
 _OF_ALL = (401, 403, 431)
